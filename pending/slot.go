@@ -1,0 +1,96 @@
+package pending
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// State tells how far the bytes of a call got.
+type State uint8
+
+const (
+	// NotSent: the bytes never reached the transport.
+	NotSent State = iota
+	// MaybeSent: they were given to the transport, which did not say that it
+	// took them. The other end may have run the call.
+	MaybeSent
+	// Sent: the transport took them all.
+	Sent
+
+	withdrawn // the caller gave up first: the bytes must not leave any more
+)
+
+// String returns "not sent", "maybe sent" or "sent".
+func (s State) String() string {
+	switch s {
+	case MaybeSent:
+		return "maybe sent"
+	case Sent:
+		return "sent"
+	default:
+		return "not sent"
+	}
+}
+
+// Slot is one call that waits. Its fields are set by Add and only read after.
+type Slot[R any] struct {
+	ID     int64
+	Method string
+	Note   string
+	Began  time.Time
+
+	table *Table[R]
+	done  chan settled[R] // room for the one value, so that settling never blocks
+	state atomic.Uint32
+}
+
+type settled[R any] struct {
+	value R
+	err   error
+}
+
+// Wait returns the answer, or the cause the table failed with. When ctx ends
+// first the slot is dropped and Wait returns ctx.Err() at once; an answer that
+// came before that wins. Wait is called once.
+func (s *Slot[R]) Wait(ctx context.Context) (R, error) {
+	select {
+	case v := <-s.done:
+		return v.value, v.err
+	case <-ctx.Done():
+		if s.table.drop(s) {
+			var none R
+			return none, ctx.Err()
+		}
+		// Whoever took the slot out of the table is about to send.
+		v := <-s.done
+		return v.value, v.err
+	}
+}
+
+// Drop removes a slot that nobody will wait for, for instance because its
+// request could not be encoded.
+func (s *Slot[R]) Drop() { s.table.drop(s) }
+
+// Leave is called before the bytes are given to the transport. It reports false
+// when the caller gave up before: then they must not leave.
+func (s *Slot[R]) Leave() bool {
+	return s.state.CompareAndSwap(uint32(NotSent), uint32(MaybeSent))
+}
+
+// Left is called when the transport has taken the bytes.
+func (s *Slot[R]) Left() { s.state.Store(uint32(Sent)) }
+
+// State tells how far the bytes got.
+func (s *Slot[R]) State() State {
+	if st := State(s.state.Load()); st != withdrawn {
+		return st
+	}
+	return NotSent
+}
+
+// withdraw keeps bytes that have not left from leaving. It reports whether that
+// was in time.
+func (s *Slot[R]) withdraw() bool {
+	return s.state.CompareAndSwap(uint32(NotSent), uint32(withdrawn))
+}
