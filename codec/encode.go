@@ -1,0 +1,137 @@
+package codec
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// The Open functions append a message up to the place of its last value, which
+// the caller appends as JSON; [Close] ends the message. Nothing in this file
+// checks values, see [Check].
+
+// OpenCall appends a call up to its params.
+func OpenCall(dst []byte, id int64, method string) []byte {
+	return append(appendCallHead(dst, id, method), `,"params":`...)
+}
+
+// OpenNotification appends a notification up to its params.
+func OpenNotification(dst []byte, method string) []byte {
+	return append(appendNotificationHead(dst, method), `,"params":`...)
+}
+
+// OpenResult appends a success response up to its result. An absent id is
+// written as null.
+func OpenResult(dst []byte, id ID) []byte {
+	return append(appendResponseHead(dst, id), `,"result":`...)
+}
+
+// Close appends the end of a message that an Open function began.
+func Close(dst []byte) []byte { return append(dst, '}') }
+
+// AppendCall appends a call. Nil params means no params member.
+func AppendCall(dst []byte, id int64, method string, params []byte) []byte {
+	if params == nil {
+		return Close(appendCallHead(dst, id, method))
+	}
+	return Close(append(OpenCall(dst, id, method), params...))
+}
+
+// AppendNotification appends a notification. Nil params means no params member.
+func AppendNotification(dst []byte, method string, params []byte) []byte {
+	if params == nil {
+		return Close(appendNotificationHead(dst, method))
+	}
+	return Close(append(OpenNotification(dst, method), params...))
+}
+
+// AppendResult appends a success response. A nil result is written as null,
+// since a success must have one (JSON-RPC 2.0 section 5), an absent id too.
+func AppendResult(dst []byte, id ID, result []byte) []byte {
+	dst = OpenResult(dst, id)
+	if result == nil {
+		dst = append(dst, "null"...)
+	}
+	return Close(append(dst, result...))
+}
+
+// AppendError appends an error response. An absent id is written as null, nil
+// Data as no data member, and a nil e as a bare [InternalError].
+func AppendError(dst []byte, id ID, e *Error) []byte {
+	if e == nil {
+		e = &Error{Code: InternalError, Message: InternalError.String()}
+	}
+	dst = append(appendResponseHead(dst, id), `,"error":{"code":`...)
+	dst = strconv.AppendInt(dst, int64(e.Code), 10)
+	dst = append(dst, `,"message":`...)
+	dst = AppendString(dst, e.Message)
+	if e.Data != nil {
+		dst = append(dst, `,"data":`...)
+		dst = append(dst, e.Data...)
+	}
+	return append(dst, "}}"...)
+}
+
+func appendCallHead(dst []byte, id int64, method string) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = strconv.AppendInt(dst, id, 10)
+	dst = append(dst, `,"method":`...)
+	return AppendString(dst, method)
+}
+
+func appendNotificationHead(dst []byte, method string) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":`...)
+	return AppendString(dst, method)
+}
+
+func appendResponseHead(dst []byte, id ID) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	return id.AppendTo(dst)
+}
+
+// AppendString appends s as a JSON string. It escapes only what RFC 8259
+// section 7 demands; each byte that is not UTF-8 becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	done := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				dst = append(append(dst, s[done:i]...), "\uFFFD"...)
+				done = i + 1
+			}
+			i += size
+			continue
+		}
+		dst = appendEscape(append(dst, s[done:i]...), c)
+		i++
+		done = i
+	}
+	return append(append(dst, s[done:]...), '"')
+}
+
+// appendEscape appends the shortest escape of an ASCII character.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '\b':
+		c = 'b'
+	case '\f':
+		c = 'f'
+	case '\n':
+		c = 'n'
+	case '\r':
+		c = 'r'
+	case '\t':
+		c = 't'
+	case '"', '\\':
+	default:
+		const digits = "0123456789abcdef"
+		return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xF])
+	}
+	return append(dst, '\\', c)
+}
