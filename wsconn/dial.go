@@ -1,0 +1,165 @@
+package wsconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/coder/websocket"
+)
+
+// DialError is why Dial made no connection.
+type DialError struct {
+	URL    string // without userinfo, query and fragment, which may hold secrets
+	Status int    // of the answer to the handshake; 0 when there was none
+	Err    error
+}
+
+func (e *DialError) Error() string {
+	return fmt.Sprintf("wsconn: dial %q: %v", e.URL, e.Err)
+}
+
+func (e *DialError) Unwrap() error { return e.Err }
+
+// Dial makes a connection to a ws, wss, http or https URL. The context bounds the handshake only; nil opts means
+// the defaults. The error is a *DialError, or an *OptionError before anything was sent.
+//
+// The response is the answer to the handshake, nil where there was none. Its body need not be closed: it is nil
+// after a success, and after an error the first 1,024 bytes, in memory.
+func Dial(ctx context.Context, rawURL string, opts *Options) (*Conn, *http.Response, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, nil, err
+	}
+	fail := func(resp *http.Response, err error) (*Conn, *http.Response, error) {
+		e := &DialError{URL: redact(rawURL), Err: err}
+		if resp != nil {
+			e.Status = resp.StatusCode
+		}
+		return nil, resp, e
+	}
+	if err := checkURL(rawURL); err != nil {
+		return fail(nil, err)
+	}
+	c := newConn(opts.withDefaults(), true)
+	hook := &dialHook{ctx: ctx, base: c.opts.HTTPClient.Transport}
+	client := *c.opts.HTTPClient
+	client.Transport = hook
+	ws, resp, err := websocket.Dial(ctx, rawURL, &websocket.DialOptions{
+		HTTPClient:      &client,
+		HTTPHeader:      c.opts.Header,
+		Host:            c.opts.Host,
+		Subprotocols:    c.opts.Subprotocols,
+		CompressionMode: compressionMode(c.opts.Compression),
+		OnPingReceived:  c.pingReceived,
+		OnPongReceived:  c.pongReceived,
+	})
+	held := hook.release()
+	if err != nil {
+		return fail(resp, dialCause(ctx, resp, err))
+	}
+	if !held {
+		ws.CloseNow()
+		return fail(resp, ctxError(ctx))
+	}
+	// The library compares without regard to case.
+	if name := ws.Subprotocol(); name != "" && !slices.Contains(c.opts.Subprotocols, name) {
+		ws.CloseNow()
+		return fail(resp, fmt.Errorf("subprotocol %q was chosen and not offered", name))
+	}
+	c.start(ws, hook.sock)
+	return c, resp, nil
+}
+
+func checkURL(raw string) error {
+	u, err := url.Parse(raw)
+	var parse *url.Error
+	switch {
+	case err != nil && strings.Contains(raw, "@"):
+		return errors.New("bad URL: it does not parse; why is not shown, since it may hold a password")
+	case errors.As(err, &parse):
+		return fmt.Errorf("bad URL: %w", parse.Err) // its own text would repeat the whole URL
+	case err != nil:
+		return fmt.Errorf("bad URL: %w", err)
+	case !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme):
+		return errors.New("bad URL: the scheme is none of ws, wss, http, https")
+	case u.Hostname() == "":
+		return errors.New("bad URL: no host")
+	case strings.Contains(raw, "#"):
+		return errors.New("bad URL: a WebSocket URL has no fragment (RFC 6455 section 3)")
+	}
+	return nil
+}
+
+// redact cuts from a URL, even one that does not parse, the parts that may hold secrets.
+func redact(raw string) string {
+	if u, err := url.Parse(raw); err == nil && u.Host != "" {
+		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+	}
+	raw, _, _ = strings.Cut(raw, "#")
+	raw, _, _ = strings.Cut(raw, "?")
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		return raw[strings.LastIndexByte(raw, '@')+1:]
+	}
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+}
+
+// dialCause is the cause in an error of the library, without the URL that net/http puts into it.
+func dialCause(ctx context.Context, resp *http.Response, err error) error {
+	var sent *url.Error
+	switch {
+	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
+		return fmt.Errorf("the handshake was answered with status %d, not 101", resp.StatusCode)
+	case ctx.Err() != nil:
+		return ctxError(ctx)
+	case errors.As(err, &sent):
+		return sent.Err
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
+}
+
+// ctxError is why ctx ended, in which both the context's own error and a cause beside it are found.
+func ctxError(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), cause)
+}
+
+// A dialHook is the RoundTripper of one Dial. It puts a socket between the library and the stream of the answer,
+// and has ctx cut it while the library still looks at the answer, when net/http no longer does.
+type dialHook struct {
+	ctx  context.Context
+	base http.RoundTripper // nil means http.DefaultTransport
+	sock *socket           // nil until an answer switched protocols
+	stop func() bool
+}
+
+func (h *dialHook) RoundTrip(r *http.Request) (*http.Response, error) {
+	base := h.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	resp, err := base.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		return resp, err
+	}
+	if stream, ok := resp.Body.(io.ReadWriteCloser); ok {
+		h.sock = newSocket(stream)
+		h.stop = context.AfterFunc(h.ctx, h.sock.cut)
+		resp.Body = h.sock
+	}
+	return resp, nil
+}
+
+// release ends the hold of ctx on the socket. It reports false where ctx was faster and has cut it.
+func (h *dialHook) release() bool { return h.stop == nil || h.stop() }

@@ -1,0 +1,102 @@
+package wsconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/coder/websocket"
+)
+
+// minGrow is the least by which Read grows a buffer.
+const minGrow = 512
+
+// Read appends the next message to buf and returns it; the caller owns both. It allocates only where buf has no
+// room. One Read at a time. The context is not used: Close ends a Read.
+//
+// The error is always the *CloseError that ended the connection, with buf as it was given. After Close, messages
+// that still come are dropped and Read returns when the close handshake is over.
+func (c *Conn) Read(_ context.Context, buf []byte) ([]byte, error) {
+	if c.over() != nil {
+		return buf, c.readOver()
+	}
+	kind, r, err := c.ws.Reader(context.Background())
+	var msg []byte
+	switch {
+	case err != nil:
+	case kind == websocket.MessageBinary && c.opts.RefuseBinary:
+		return buf, c.end(&CloseError{Code: 1003, Local: true, Err: errBinary}, byHandshake)
+	default:
+		msg, err = appendAll(buf, r, c.opts.ReadLimit)
+	}
+	switch {
+	case c.over() != nil:
+		return buf, c.readOver()
+	case err == nil:
+		return msg, nil
+	case errors.Is(err, errOversize):
+		c.opts.Logger.Warn("wsconn: incoming message over the limit, closing with 1009", slog.Int64("limit", c.opts.ReadLimit))
+		return buf, c.end(&CloseError{
+			Code: 1009, Local: true,
+			Reason: fmt.Sprintf("over %d bytes", c.opts.ReadLimit),
+			Err:    fmt.Errorf("over %d bytes", c.opts.ReadLimit),
+		}, byHandshake)
+	}
+	return buf, c.readFailed(err)
+}
+
+var (
+	errBinary   = errors.New("binary message refused")
+	errOversize = errors.New("over the limit")
+	errStalled  = errors.New("control frame begun and not completed in 5 s")
+)
+
+// appendAll appends all of r, at most limit bytes, to buf.
+func appendAll(buf []byte, r io.Reader, limit int64) ([]byte, error) {
+	start := len(buf)
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case int64(len(buf)-start) > limit:
+			return nil, errOversize
+		case err == io.EOF:
+			return buf, nil
+		case err != nil:
+			return nil, err
+		case n == 0 && len(buf) == cap(buf):
+			// Only now: a message that just fits ends in a Read that asks for nothing.
+			buf = slices.Grow(buf, minGrow)
+		}
+	}
+}
+
+// readOver returns what ended the connection; after Close, only when the other end has closed too or had its time.
+func (c *Conn) readOver() error {
+	if c.cause.called {
+		<-c.done
+	}
+	return c.cause
+}
+
+// readFailed ends the connection for an error of the library, which has types only for close frames. What the
+// stream below did not cause and is no close frame is a fault in what the other end sent.
+func (c *Conn) readFailed(err error) error {
+	var frame websocket.CloseError
+	if errors.As(err, &frame) {
+		// The library has answered the frame and closed the socket.
+		return c.end(&CloseError{Code: int(frame.Code), Reason: strings.ToValidUTF8(frame.Reason, "\uFFFD")}, byCut)
+	}
+	if c.sock.closed.Load() {
+		// The library closes by itself only where a control frame took longer than its 5 s.
+		return c.end(&CloseError{Code: codeAbnormal, Local: true, Err: errStalled}, byCut)
+	}
+	if broken := c.sock.broken(); broken != nil {
+		return c.end(&CloseError{Code: codeAbnormal, Err: broken}, byCut)
+	}
+	return c.end(&CloseError{Code: 1002, Local: true, Reason: "protocol error", Err: err}, byLinger)
+}
