@@ -1,0 +1,129 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/duetrpc/duet/pending"
+)
+
+// BatchItem is one request of a Batch.
+type BatchItem struct {
+	Method       string
+	Params       any
+	Result       any  // decoded into, as by Call; nil drops it
+	Notification bool // no answer is expected
+
+	// Err is set by Batch: nil if the call succeeded, or the notification was
+	// queued; otherwise a *CallError.
+	Err error
+}
+
+// Batch sends items as one array and waits for the answers (JSON-RPC 2.0
+// section 6). An item that cannot be encoded, or for which the message has no
+// room left, fails alone. Batch returns an error if the array was not sent, or
+// if the wait was cut short; which items have an answer, their Err tells.
+// Without items it does nothing.
+func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
+	switch {
+	case len(items) == 0:
+		return nil
+	case c.rules.NoBatch:
+		return c.failBatch(items, ErrNoBatch)
+	case len(items) > c.rules.BatchItems:
+		return c.failBatch(items, &LimitError{What: "BatchItems", Limit: int64(c.rules.BatchItems), Got: int64(len(items))})
+	}
+	if err := c.mayCall(ctx); err != nil {
+		return c.failBatch(items, err)
+	}
+	defer c.checkDrained()
+	slots := make([]*pending.Slot[reply], len(items))
+	m := outgoingMessage{buf: c.buffers.get()}
+	for i := range items {
+		items[i].Err = nil
+		if err := c.appendItem(m.buf, &items[i], &slots[i]); err != nil {
+			items[i].fail(pending.NotSent, err)
+			continue
+		}
+		if slots[i] != nil {
+			m.slots = append(m.slots, slots[i])
+		}
+	}
+	if len(m.buf.b) == 0 {
+		m.buf.release()
+		return nil
+	}
+	m.buf.b = append(m.buf.b, ']')
+	if err := c.queue(ctx, m); err != nil {
+		for _, slot := range m.slots {
+			slot.Drop()
+		}
+		return c.failBatch(items, err)
+	}
+	var cut error
+	for i, slot := range slots {
+		if slot == nil {
+			continue
+		}
+		rep, err := c.wait(ctx, slot)
+		if err != nil {
+			items[i].fail(slot.State(), err)
+			cut = err
+		} else if err := c.takeReply(rep, items[i].Result); err != nil {
+			items[i].fail(pending.Sent, err)
+		}
+	}
+	if cut != nil {
+		return fmt.Errorf("peer: batch: %w", cut)
+	}
+	return nil
+}
+
+// appendItem encodes one item behind those before it. A call gets its slot.
+func (c *Conn) appendItem(buf *buffer, item *BatchItem, slot **pending.Slot[reply]) error {
+	if slices.Contains(c.rules.NotInBatch, item.Method) {
+		return fmt.Errorf("%w: this method may not stand in a batch", ErrNoBatch)
+	}
+	var id int64
+	if !item.Notification {
+		s, err := c.calls.Add(item.Method, "")
+		if err != nil {
+			return err
+		}
+		*slot, id = s, s.ID
+	}
+	start := len(buf.b)
+	sep := byte(',')
+	if start == 0 {
+		sep = '['
+	}
+	b, err := c.appendRequest(append(buf.b, sep), id, item.Method, item.Params)
+	if most := c.opts.Limits.MessageBytes; err == nil && int64(len(b)+1) > most {
+		err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(len(b) + 1)}
+	}
+	if err != nil {
+		if *slot != nil {
+			(*slot).Drop()
+			*slot = nil
+		}
+		buf.b = b[:start]
+		return err
+	}
+	buf.b = b
+	return nil
+}
+
+func (i *BatchItem) fail(sent pending.State, err error) {
+	i.Err = &CallError{Method: i.Method, Sent: sent, Err: err}
+}
+
+// failBatch fails every item that has not failed by itself.
+func (c *Conn) failBatch(items []BatchItem, err error) error {
+	for i := range items {
+		if items[i].Err == nil {
+			items[i].fail(pending.NotSent, err)
+		}
+	}
+	return fmt.Errorf("peer: batch: %w", err)
+}

@@ -1,0 +1,254 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/duetrpc/duet/codec"
+	"github.com/duetrpc/duet/pending"
+)
+
+// CallOption is a choice for one call.
+type CallOption func(*callOptions)
+
+type callOptions struct {
+	note string
+}
+
+// Note adds text of the caller's own to what is logged and reported about the
+// call. It does not leave this end.
+func Note(text string) CallOption { return func(o *callOptions) { o.note = text } }
+
+// Call calls method at the other end and waits for the answer, which it decodes
+// into result; a nil result drops it. params are encoded with the connection's
+// JSON and must come out as an array or an object; nil params are left out. A
+// json.RawMessage goes out, and comes in, as it is.
+//
+// Call returns when the answer is there and the notifications that arrived
+// before it are handled, or as soon as ctx ends: then the other end is told, by
+// the profile's rule. Every error is a *CallError.
+func (c *Conn) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
+	return c.caller.Call(ctx, method, params, result, opts...)
+}
+
+// Notify sends a notification. It returns nil once that is queued to be written,
+// and waits while the queue is full, at most until ctx ends. What one goroutine
+// sends arrives in that order, calls and answers included.
+func (c *Conn) Notify(ctx context.Context, method string, params any) error {
+	return c.caller.Notify(ctx, method, params)
+}
+
+// outgoing is the innermost Caller of a connection.
+type outgoing struct{ c *Conn }
+
+func (o outgoing) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
+	c := o.c
+	var choice callOptions
+	for _, opt := range opts {
+		opt(&choice)
+	}
+	fail := func(sent pending.State, err error) error {
+		return &CallError{Method: method, Note: choice.note, Sent: sent, Err: err}
+	}
+	if err := c.mayCall(ctx); err != nil {
+		return fail(pending.NotSent, err)
+	}
+	slot, err := c.calls.Add(method, choice.note)
+	if err != nil {
+		return fail(pending.NotSent, err)
+	}
+	defer c.checkDrained()
+	buf := c.buffers.get()
+	if buf.b, err = c.appendRequest(buf.b, slot.ID, method, params); err == nil {
+		err = c.queue(ctx, outgoingMessage{buf: buf, slot: slot})
+	} else {
+		buf.release()
+	}
+	if err != nil {
+		slot.Drop()
+		return fail(pending.NotSent, err)
+	}
+	rep, err := c.wait(ctx, slot)
+	if err != nil {
+		return fail(slot.State(), err)
+	}
+	if err := c.takeReply(rep, result); err != nil {
+		return fail(pending.Sent, err)
+	}
+	return nil
+}
+
+func (o outgoing) Notify(ctx context.Context, method string, params any) error {
+	c := o.c
+	err := c.mayCall(ctx)
+	if err == nil {
+		buf := c.buffers.get()
+		if buf.b, err = c.appendRequest(buf.b, 0, method, params); err == nil {
+			err = c.queue(ctx, outgoingMessage{buf: buf})
+		} else {
+			buf.release()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("peer: notify %q: %w", method, err)
+	}
+	return nil
+}
+
+// mayCall refuses requests on a connection that has ended or shuts down, and
+// those whose context has ended. Handlers that still run may finish with calls
+// of their own.
+func (c *Conn) mayCall(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return contextError(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return c.cause
+	}
+	if c.draining != nil {
+		if r := requestOf(ctx); r == nil || r.Conn != c {
+			return ErrShutdown
+		}
+	}
+	return nil
+}
+
+// queue takes room for m and queues it.
+func (c *Conn) queue(ctx context.Context, m outgoingMessage) error {
+	n := len(m.buf.b)
+	err := error(nil)
+	if most := c.opts.Limits.MessageBytes; int64(n) > most {
+		err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(n)}
+	} else if m.room, err = c.acquire(ctx, n); err == nil {
+		if err = c.push(m); err == nil {
+			c.stats.sent(n)
+			return nil
+		}
+	}
+	m.buf.release()
+	return err
+}
+
+// wait waits for the answer to an own call, and for what has to be handled
+// before it.
+func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, error) {
+	inside := requestOf(ctx)
+	if inside != nil && inside.IsNotification() {
+		inside.Conn.enterWait(inside)
+		defer inside.Conn.leaveWait(inside)
+	} else {
+		inside = nil
+	}
+	rep, err := slot.Wait(ctx)
+	if err != nil {
+		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+			return reply{}, err
+		}
+		cancel := &c.opts.Profile.Cancel
+		if slot.State() != pending.NotSent && !cancel.Off && !cancel.exempt(slot.Method) {
+			c.pushCancel(slot)
+		}
+		return reply{}, contextError(ctx)
+	}
+	if rep.barrier == 0 || c.opts.NoBarrier ||
+		inside != nil && inside.Conn == c && c.holdsPlace(inside) {
+		return rep, nil
+	}
+	if err := c.awaitOrder(ctx, rep.barrier); err != nil {
+		rep.buf.release()
+		return reply{}, err
+	}
+	return rep, nil
+}
+
+// takeReply decodes an answer into result.
+func (c *Conn) takeReply(rep reply, result any) error {
+	defer rep.buf.release()
+	switch {
+	case rep.broken != "":
+		return &ResponseError{Reason: rep.broken}
+	case rep.err != nil:
+		return rep.err
+	case result == nil:
+		return nil
+	}
+	if raw, ok := result.(*json.RawMessage); ok {
+		*raw = append((*raw)[:0], rep.result...)
+		return nil
+	}
+	if err := c.opts.JSON.Unmarshal(rep.result, result); err != nil {
+		return fmt.Errorf("peer: result: %w", err)
+	}
+	return nil
+}
+
+// appendRequest encodes a call, or a notification for id 0.
+func (c *Conn) appendRequest(dst []byte, id int64, method string, params any) ([]byte, error) {
+	if !utf8.ValidString(method) {
+		return dst, fmt.Errorf("%w: method %q is not UTF-8", ErrParams, method)
+	}
+	start := len(dst)
+	if params != nil {
+		if id != 0 {
+			dst = codec.OpenCall(dst, id, method)
+		} else {
+			dst = codec.OpenNotification(dst, method)
+		}
+		at := len(dst)
+		var err error
+		if dst, err = c.appendValue(dst, params); err != nil {
+			return dst, fmt.Errorf("peer: params: %w", err)
+		}
+		switch kind := first(dst[at:]); {
+		case kind == '{', kind == '[' && !c.rules.ObjectParams:
+			return codec.Close(dst), nil
+		case kind != 'n':
+			// JSON-RPC 2.0 section 4.2: a structured value.
+			return dst, fmt.Errorf("%w: they begin with %q", ErrParams, kind)
+		}
+		dst = dst[:start] // null: nothing to send
+	}
+	if id != 0 {
+		return codec.AppendCall(dst, id, method, nil), nil
+	}
+	return codec.AppendNotification(dst, method, nil), nil
+}
+
+// appendValue encodes v. Raw JSON goes out to the last byte, once it is known to
+// be JSON: a broken value must fail here, not at the other end.
+func (c *Conn) appendValue(dst []byte, v any) ([]byte, error) {
+	start := len(dst)
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...), nil
+	case json.RawMessage:
+		if v == nil {
+			return append(dst, "null"...), nil
+		}
+		dst = append(dst, v...)
+	default:
+		var err error
+		if dst, err = c.opts.JSON.Marshal(dst, v); err != nil {
+			return dst, err
+		}
+		switch c.opts.JSON.(type) {
+		case JSONv2, JSONv1:
+			return dst, nil
+		}
+	}
+	return dst, codec.Check(dst[start:], &c.rules)
+}
+
+// first is the first byte of a JSON text that is not white space.
+func first(text []byte) byte {
+	if text = bytes.TrimLeft(text, " \t\r\n"); len(text) > 0 {
+		return text[0]
+	}
+	return 0
+}

@@ -1,0 +1,280 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/duetrpc/duet/codec"
+	"github.com/duetrpc/duet/pending"
+)
+
+// The invariants of a connection, each with the test that holds it:
+//
+//  1. The reader blocks only in Transport.Read. It settles responses,
+//     cancellations and control notifications itself, at once, past every
+//     queue; it never writes, and never runs user code, the logger included. A
+//     handler may call back. (TestReaderNeverBlocks)
+//  2. One owner writes. A caller's context bounds its own waiting, never a Read
+//     or a Write. (TestCallerContextNeverReachesTransport)
+//  3. A call is in the table before its bytes can leave; each slot settles
+//     exactly once; own ids come from a counter, at most 2^53-1, never reused.
+//     (TestAnswerBeforeWriteReturns, and package pending)
+//  4. Ids we issued and ids we received live in two tables. A second in-flight
+//     request with the same id, null included, is refused and the first is
+//     untouched. (TestSameIDBothWays, TestDuplicateID)
+//  5. No lock is held while calling user code, the logger, or the Transport.
+//     (TestLoggerUsesConnection, TestCloseFromHandler)
+//  6. What the other end can make this end hold is bounded, and is freed when
+//     the handler returns, also after cancel or close. An answer over a bound
+//     has its room reserved, or the connection ends. (TestOverload,
+//     TestCancelKeepsSlot, TestSilentReaderIsBounded)
+//  7. Notifications run in the order they arrived, one at a time; calls and
+//     answers wait for those before them, within bounds. (TestOrder...)
+//  8. When a caller's context ends the caller returns at once and the slot is
+//     gone; a late answer is counted and completes nothing. (TestLateAnswer)
+//  9. A handler's context ends when its call is cancelled or the connection
+//     ends, with the cause. (TestHandlerContext)
+//  10. Close returns at once and may be called from a handler; Shutdown drains;
+//     Done closes when every goroutine has ended. (TestClose..., TestShutdown)
+//  11. The first cause wins and every waiter sees it. (TestFirstCause)
+//  12. A handler's panic, and a result that cannot be sent, become -32603; so
+//     does a forwarded error that was not forwarded on purpose. (TestPanic,
+//     TestUnencodableResult, TestForwardedError)
+//  13. One bad message never ends a connection, save for those RFC 6455 says
+//     must; a hundred within ten seconds do. (TestRefusedMessages)
+//  14. Every admitted call is answered exactly once, unless the profile's cancel
+//     rule says silence. (FuzzConn, TestCancelSilent)
+//  15. MessageBytes binds both ways: a message over it never leaves.
+//     (TestOutgoingTooBig)
+
+// Caller is the sending half of a connection: what a handler calls back with,
+// and what Options.Outgoing wraps. See Conn for what the methods do.
+type Caller interface {
+	Call(ctx context.Context, method string, params, result any, opts ...CallOption) error
+	Notify(ctx context.Context, method string, params any) error
+}
+
+// Conn is one end of a connection. Both ends are equal: each calls, notifies and
+// answers. All methods may be used concurrently, also from handlers. A Conn ends
+// when either end closes it, when the transport breaks, or when the other end
+// passes a bound; it is then of no more use, and every method says so.
+type Conn struct {
+	opts      *Options
+	rules     codec.Rules
+	transport Transport
+	caller    Caller // through Options.Outgoing
+	buffers   *buffers
+
+	ctx    context.Context // parent of the handlers' contexts; ends with the connection
+	cancel context.CancelCauseFunc
+
+	calls  *pending.Table[reply] // own calls
+	out    outbox
+	events events
+	stats  counters
+
+	goroutines atomic.Int64 // how many of ours run; the last one out closes done
+	done       chan struct{}
+	onDone     func() // nil, or what the Server does then
+
+	controls atomic.Pointer[map[string]func(params []byte)]
+
+	mu       sync.Mutex
+	ended    bool
+	cause    error
+	draining chan struct{} // not nil while shutting down; closed when there is nothing left
+	drained  bool
+	served   served
+	order    order
+
+	isDraining atomic.Bool // draining is not nil
+
+	refused refusals // used by the reader only
+}
+
+// New makes a connection over t and starts reading. It panics with an
+// *OptionError if opts are wrong, or if t is nil.
+func New(t Transport, opts *Options) *Conn {
+	if t == nil {
+		panic("peer: New needs a Transport")
+	}
+	p, err := opts.prepare()
+	if err != nil {
+		panic(err)
+	}
+	return start(t, p, p.BaseContext, &buffers{}, nil)
+}
+
+// start makes a connection of prepared options.
+func start(t Transport, opts *Options, parent context.Context, pool *buffers, onDone func(*Conn)) *Conn {
+	c := &Conn{
+		opts:      opts,
+		rules:     opts.Profile.Rules,
+		transport: t,
+		buffers:   pool,
+		calls:     pending.New[reply](opts.Limits.Pending, opts.Limits.Abandoned),
+		done:      make(chan struct{}),
+	}
+	if n := c.rules.BatchItems; n == 0 || n > opts.Limits.BatchItems {
+		c.rules.BatchItems = opts.Limits.BatchItems
+	}
+	c.ctx, c.cancel = context.WithCancelCause(parent)
+	c.out.init(opts.Limits.QueueBytes)
+	c.events.c = c
+	c.caller = outgoing{c}
+	for i := len(opts.Outgoing) - 1; i >= 0; i-- {
+		c.caller = opts.Outgoing[i](c.caller)
+	}
+	if onDone != nil {
+		c.onDone = func() { onDone(c) }
+	}
+	controls := map[string]func([]byte){}
+	if cancel := &opts.Profile.Cancel; !cancel.Off {
+		controls[cancel.method()] = c.cancelled
+	}
+	c.controls.Store(&controls)
+	c.goroutines.Store(1)
+	go func() {
+		defer c.leave()
+		c.read()
+	}()
+	return c
+}
+
+// Control runs f for each notification of method, in the reader, past every
+// queue and every Handler: for what must not wait for handlers, as cancellations
+// and flow control. f must not block, call user code, or use the connection
+// except through a goroutine of its own; params are valid until it returns and
+// nil if there are none. A nil f removes it. Packages that extend the protocol
+// use it; an application has Handlers.
+func (c *Conn) Control(method string, f func(params []byte)) {
+	for {
+		old := c.controls.Load()
+		next := make(map[string]func([]byte), len(*old)+1)
+		for m, g := range *old {
+			next[m] = g
+		}
+		if f == nil {
+			delete(next, method)
+		} else {
+			next[method] = f
+		}
+		if c.controls.CompareAndSwap(old, &next) {
+			return
+		}
+	}
+}
+
+// Close ends the connection and returns at once. Calls that wait fail with
+// ErrClosed, handlers' contexts end, messages not yet written are dropped: use
+// Shutdown to finish them. It never waits for a handler and may be called from
+// one, and again. It returns nil.
+func (c *Conn) Close() error {
+	c.end(ErrClosed)
+	return nil
+}
+
+// Done is closed when the connection has ended and every goroutine of it too,
+// handlers included.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err is nil while the connection is alive and after an orderly end: a Close or
+// Shutdown of either end. Otherwise it is what ended the connection.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended || orderly(c.cause) {
+		return nil
+	}
+	return c.cause
+}
+
+// end ends the connection. The first cause wins.
+func (c *Conn) end(cause error) {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.ended, c.cause = true, cause
+	local := errors.Is(cause, ErrClosed) || errors.Is(cause, ErrShutdown)
+	dropped := c.order.end(local)
+	c.mu.Unlock()
+
+	c.out.close()
+	c.cancel(cause)
+	c.calls.Fail(cause)
+	for _, r := range dropped {
+		c.drop(r)
+	}
+	told := cause
+	if errors.Is(cause, ErrClosed) {
+		told = nil
+	}
+	if err := c.transport.Close(told); err != nil {
+		c.log(slog.LevelInfo, "duet: closing the transport", slog.Any("error", err))
+	}
+	if !orderly(cause) {
+		c.log(slog.LevelWarn, "duet: connection ended", slog.Any("error", cause))
+	}
+}
+
+// endCause is what the connection ended with, or nil.
+func (c *Conn) endCause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// spawn runs f in a goroutine that Done waits for. It reports false, and does
+// nothing, if the connection is done already.
+func (c *Conn) spawn(f func()) bool {
+	for {
+		n := c.goroutines.Load()
+		if n == 0 {
+			return false
+		}
+		if c.goroutines.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
+	go func() {
+		defer c.leave()
+		f()
+	}()
+	return true
+}
+
+// leave is the last thing each goroutine of a connection does.
+func (c *Conn) leave() {
+	if c.goroutines.Add(-1) == 0 {
+		close(c.done)
+		if c.onDone != nil {
+			c.onDone()
+		}
+	}
+}
+
+// log writes a line from a goroutine of its own, since a logger may block, or
+// log over this very connection.
+func (c *Conn) log(level slog.Level, msg string, attrs ...slog.Attr) {
+	if c.opts.Logger.Enabled(context.Background(), level) {
+		c.spawn(func() { c.opts.Logger.LogAttrs(context.Background(), level, msg, attrs...) })
+	}
+}
+
+// guard runs user code that has no caller to panic to.
+func (c *Conn) guard(name string, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: panic in "+name,
+				slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	f()
+}

@@ -1,0 +1,87 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/duetrpc/duet/wsconn"
+)
+
+// Dial connects to a ws, wss, http or https URL. ctx bounds the handshake only.
+// The error is an *OptionError, or a *wsconn.DialError that says what the server
+// answered.
+func Dial(ctx context.Context, url string, opts *Options) (*Conn, error) {
+	p, err := opts.prepare()
+	if err != nil {
+		return nil, err
+	}
+	ws, _, err := wsconn.Dial(ctx, url, &p.WebSocket)
+	if err != nil {
+		return nil, err
+	}
+	return start(ws, p, p.BaseContext, &buffers{}, nil), nil
+}
+
+// Accept makes a connection of an upgrade request. On an error w has been
+// answered; the error is an *OptionError (500), a *wsconn.AcceptError, what
+// Options.Authorize or Options.Transport returned, or ErrTaken.
+func Accept(w http.ResponseWriter, r *http.Request, opts *Options) (*Conn, error) {
+	p, err := opts.prepare()
+	if err != nil {
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return nil, err
+	}
+	return accept(w, r, p, &buffers{}, nil)
+}
+
+// accept is Accept with prepared options. onStart, if not nil, is told of the
+// connection before it runs, and returns what to do when it is done.
+func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers, onDone func(*Conn)) (*Conn, error) {
+	if err := wsconn.CheckRequest(r, &opts.WebSocket); err != nil {
+		return nil, refuseUpgrade(w, opts, r, http.StatusForbidden, err)
+	}
+	values := r.Context()
+	if opts.Authorize != nil {
+		ctx, err := opts.Authorize(r)
+		switch {
+		case errors.Is(err, ErrForbidden):
+			return nil, refuseUpgrade(w, opts, r, http.StatusForbidden, err)
+		case err != nil:
+			// RFC 9110 section 11.6.1 wants a challenge with a 401.
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			return nil, refuseUpgrade(w, opts, r, http.StatusUnauthorized, err)
+		case ctx != nil:
+			values = ctx
+		}
+	}
+	ws, err := wsconn.Accept(w, r, &opts.WebSocket)
+	if err != nil {
+		opts.Logger.Info("duet: upgrade failed", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
+		return nil, err
+	}
+	transport := Transport(ws)
+	if opts.Transport != nil {
+		transport, err = opts.Transport(r, ws)
+		if err != nil {
+			opts.Logger.Warn("duet: Options.Transport failed", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
+			_ = ws.Close(err)
+			return nil, err
+		}
+		if transport == nil {
+			return nil, ErrTaken
+		}
+	}
+	// The request's own context ends with ServeHTTP; its values stay.
+	parent := joinedContext{opts.BaseContext, context.WithoutCancel(values)}
+	return start(transport, opts, parent, pool, onDone), nil
+}
+
+// refuseUpgrade answers with status and no details, and logs them.
+func refuseUpgrade(w http.ResponseWriter, opts *Options, r *http.Request, status int, err error) error {
+	opts.Logger.Info("duet: upgrade refused", slog.Int("status", status),
+		slog.String("remote", r.RemoteAddr), slog.Any("error", err))
+	http.Error(w, http.StatusText(status), status)
+	return err
+}

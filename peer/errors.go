@@ -1,0 +1,199 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/duetrpc/duet/codec"
+	"github.com/duetrpc/duet/pending"
+	"github.com/duetrpc/duet/wsconn"
+)
+
+// Error is the error object of JSON-RPC 2.0 section 5.1, the only error that
+// crosses the wire. Find it with errors.As; errors.Is compares codes.
+//
+// An application chooses codes outside -32768..-32000, which section 5.1
+// reserves; of that range only -32602 is for a handler to use. -32603 is no code
+// to choose: it says that the answering end failed in a way it does not explain,
+// which is what any other error of a handler becomes.
+type Error = codec.Error
+
+// CloseError says how a WebSocket ended: the close code and reason.
+type CloseError = wsconn.CloseError
+
+var (
+	// ErrClosed is the cause of a connection that this end closed.
+	ErrClosed = errors.New("peer: connection closed")
+
+	// ErrShutdown is returned for calls made on a connection that is shutting
+	// down.
+	ErrShutdown = errors.New("peer: connection is shutting down")
+
+	// ErrForbidden, returned by Options.Authorize, refuses an upgrade with 403
+	// instead of 401.
+	ErrForbidden = errors.New("peer: forbidden")
+
+	// ErrTaken is returned by Accept when Options.Transport took the connection
+	// over.
+	ErrTaken = errors.New("peer: connection taken over by Options.Transport")
+
+	// ErrNoBatch is returned by Batch where the profile has no batches.
+	ErrNoBatch = errors.New("peer: the profile has no batches")
+
+	// ErrParams is returned for own params that are neither an array nor an
+	// object, or not what the profile allows.
+	ErrParams = errors.New("peer: params are not what the protocol allows")
+)
+
+// CallError says why a call has no result. Err is what it was: an *Error if the
+// other end answered with one, the end of the context, the cause the connection
+// ended with, a *LimitError, or a *ResponseError.
+type CallError struct {
+	Method string
+	Note   string        // given with Note
+	Sent   pending.State // how far the request got
+	Err    error
+}
+
+func (e *CallError) Error() string {
+	if errors.As(e.Err, new(*Error)) {
+		return fmt.Sprintf("peer: call %q: %v", e.Method, e.Err)
+	}
+	return fmt.Sprintf("peer: call %q (%v): %v", e.Method, e.Sent, e.Err)
+}
+
+func (e *CallError) Unwrap() error { return e.Err }
+
+// LimitError says which bound was passed.
+type LimitError struct {
+	What  string // the field of Limits, for instance "MessageBytes"
+	Limit int64
+	Got   int64 // what would have been needed; 0 if not known
+}
+
+func (e *LimitError) Error() string {
+	if e.Got > 0 {
+		return fmt.Sprintf("peer: %d is over the limit %s of %d", e.Got, e.What, e.Limit)
+	}
+	return fmt.Sprintf("peer: over the limit %s of %d", e.What, e.Limit)
+}
+
+// WebSocketClose is how the end of a connection over a bound is told.
+func (e *LimitError) WebSocketClose() (code int, reason string) {
+	if e.What == "MessageBytes" {
+		return 1009, "message too big"
+	}
+	return 1008, "over the limit " + e.What
+}
+
+// RefusedError ends a connection whose other end sent too many messages that had
+// to be refused.
+type RefusedError struct {
+	Count  int
+	Within time.Duration
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("peer: %d messages refused within %v", e.Count, e.Within)
+}
+
+// WebSocketClose is how it is told.
+func (e *RefusedError) WebSocketClose() (code int, reason string) {
+	return 1008, "too many messages refused"
+}
+
+// utf8Error ends a connection that carried text which is not UTF-8
+// (RFC 6455 section 8.1).
+type utf8Error struct{ err error }
+
+func (e *utf8Error) Error() string                 { return "peer: message refused: " + e.err.Error() }
+func (e *utf8Error) Unwrap() error                 { return e.err }
+func (e *utf8Error) WebSocketClose() (int, string) { return 1007, "text is not UTF-8" }
+
+// ResponseError says that the other end answered a call with something that is
+// no answer: both a result and an error, neither, or a broken error object.
+type ResponseError struct {
+	Reason string
+}
+
+func (e *ResponseError) Error() string { return "peer: broken answer: " + e.Reason }
+
+// CancelError is the cause of a handler's context when the other end gave the
+// call up. It is context.Canceled for errors.Is.
+type CancelError struct {
+	Reason string // as told by the other end, if at all; it is not to be trusted
+}
+
+func (e *CancelError) Error() string {
+	if e.Reason == "" {
+		return "peer: cancelled by the other end"
+	}
+	return fmt.Sprintf("peer: cancelled by the other end: %q", e.Reason)
+}
+
+// Is makes a CancelError a context.Canceled.
+func (e *CancelError) Is(target error) bool { return target == context.Canceled }
+
+// errReturned is the cause of a handler's context after the handler returned.
+var errReturned = errors.New("peer: handler returned")
+
+// forwardedError marks an error that another end gave and that is meant to go on.
+type forwardedError struct{ e *Error }
+
+func (f forwardedError) Error() string { return f.e.Error() }
+func (f forwardedError) Unwrap() error { return f.e }
+
+// madeError is an error that this library answers with itself.
+type madeError struct{ e *Error }
+
+func (m madeError) Error() string { return m.e.Error() }
+func (m madeError) Unwrap() error { return m.e }
+
+// Forward lets a handler answer with the error object its own call was answered
+// with, code, message and data as they are. An err without one is returned
+// unchanged, and so becomes a -32603.
+func Forward(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return forwardedError{e}
+	}
+	return err
+}
+
+// onWire maps the error of a handler to what the other end may see. detail is
+// set where the error itself must be logged here, since it does not leave.
+func (p *Profile) onWire(err error, cancelled bool) (e *Error, detail bool) {
+	var fwd forwardedError
+	if errors.As(err, &fwd) {
+		return fwd.e, false
+	}
+	if cancelled && errors.Is(err, context.Canceled) {
+		return &Error{Code: p.cancelled(), Message: "request cancelled"}, false
+	}
+	var call *CallError
+	if !errors.As(err, &call) && errors.As(err, &e) {
+		return e, false
+	}
+	return &Error{Code: codec.InternalError, Message: "internal error"}, true
+}
+
+// orderly reports whether a connection that ended with cause ended as meant.
+func orderly(cause error) bool {
+	var closed *CloseError
+	if errors.As(cause, &closed) {
+		return closed.Is(io.EOF) // what lies below may be an io.EOF that was not meant
+	}
+	return errors.Is(cause, ErrClosed) || errors.Is(cause, ErrShutdown) || errors.Is(cause, io.EOF)
+}
+
+// contextError is why ctx ended: its error, and its cause where that says more.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || cause == err {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

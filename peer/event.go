@@ -1,0 +1,142 @@
+package peer
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// EventKind says what an [Event] is about.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	RefusedMessage      EventKind = iota // a message that could not be read, answered or not
+	RefusedNotification                  // a notification that did not run, or failed
+	LateResponse                         // an answer to a call whose caller gave up
+	UnknownResponse                      // an answer to no call of ours, or one without a usable id
+	BrokenResponse                       // an answer that is none; the call it names, if any, failed
+	DroppedAnswer                        // an answer of ours that could not leave
+	OverLimit                            // a bound was passed: a call refused, or the connection ended
+	UnknownCancel                        // a cancel that names no running call, or one that may not be cancelled
+	DroppedCancel                        // a cancel of ours that could not leave
+	OrderWait                            // a call or an answer did not wait any longer for a notification
+	ReservedCode                         // a handler chose an error code inside the reserved range
+	Lost                                 // events that were dropped, since Options.Events was too slow
+	eventKinds
+)
+
+var eventNames = [eventKinds]string{
+	"refused message", "refused notification", "late response", "unknown response", "broken response",
+	"dropped answer", "over limit", "unknown cancel", "dropped cancel", "order wait", "reserved code", "lost events",
+}
+
+// String returns the name of the kind in words.
+func (k EventKind) String() string {
+	if k < eventKinds {
+		return eventNames[k]
+	}
+	return "unknown event"
+}
+
+// Event is something that never became an answer. It holds no params, results
+// or error data.
+type Event struct {
+	Kind   EventKind
+	Method string        // a registered method, an own call's, or "_OTHER"
+	Note   string        // of an own call
+	After  time.Duration // LateResponse: since the call was made; OrderWait: how long
+	Err    error         // what was wrong, where that is known
+}
+
+const (
+	eventQueue = 256
+	logPause   = time.Second // between two log lines of one kind
+)
+
+// events counts events and hands them on from a goroutine of its own, which
+// lives as long as there is something to do: neither the logger nor the user's
+// function may ever hold up the reader, and both may use the connection.
+type events struct {
+	c      *Conn
+	counts [eventKinds]atomic.Uint64
+
+	mu      sync.Mutex
+	queue   []Event
+	running bool
+	lost    bool
+
+	// Only the goroutine uses these.
+	logged     [eventKinds]time.Time
+	suppressed [eventKinds]int
+}
+
+func (e *events) add(ev Event) {
+	e.counts[ev.Kind].Add(1)
+	e.mu.Lock()
+	if len(e.queue) >= eventQueue {
+		e.counts[Lost].Add(1)
+		e.lost = true
+		e.mu.Unlock()
+		return
+	}
+	e.queue = append(e.queue, ev)
+	start := !e.running
+	e.running = true
+	e.mu.Unlock()
+	if start && !e.c.spawn(e.run) {
+		e.mu.Lock()
+		e.running, e.queue = false, nil
+		e.mu.Unlock()
+	}
+}
+
+func (e *events) run() {
+	for {
+		e.mu.Lock()
+		queue := e.queue
+		e.queue = nil
+		if e.lost {
+			e.lost = false
+			queue = append(queue, Event{Kind: Lost, Method: otherMethod})
+		}
+		e.running = len(queue) > 0
+		e.mu.Unlock()
+		if len(queue) == 0 {
+			return
+		}
+		for _, ev := range queue {
+			e.log(ev)
+			if f := e.c.opts.Events; f != nil {
+				e.c.guard("Options.Events", func() { f(ev) })
+			}
+		}
+	}
+}
+
+// log writes one line per kind and second.
+func (e *events) log(ev Event) {
+	now := time.Now()
+	if last := e.logged[ev.Kind]; !last.IsZero() && now.Sub(last) < logPause {
+		e.suppressed[ev.Kind]++
+		return
+	}
+	e.logged[ev.Kind] = now
+	attrs := []slog.Attr{slog.String("method", ev.Method)}
+	if ev.Note != "" {
+		attrs = append(attrs, slog.String("note", ev.Note))
+	}
+	if ev.After > 0 {
+		attrs = append(attrs, slog.Duration("after", ev.After))
+	}
+	if ev.Err != nil {
+		attrs = append(attrs, slog.Any("error", ev.Err))
+	}
+	if n := e.suppressed[ev.Kind]; n > 0 {
+		attrs = append(attrs, slog.Int("suppressed", n))
+		e.suppressed[ev.Kind] = 0
+	}
+	e.c.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "duet: "+ev.Kind.String(), attrs...)
+}

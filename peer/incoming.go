@@ -1,0 +1,358 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/duetrpc/duet/codec"
+)
+
+// incoming is an admitted request, from its arrival until its answer is queued.
+type incoming struct {
+	Request
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	buf    *buffer // holds ID and Params
+	size   int64   // counted against the bounds
+	key    codec.Key
+	entry  *entry // nil for a method that is not registered
+	batch  *batchReply
+
+	// Guarded by Conn.mu.
+	barrier   uint64    // a call: the notifications that arrived before it
+	since     time.Time // a call: when it began to wait for them
+	cancelled bool      // by the other end
+	waits     int       // a notification: own calls that wait in it
+}
+
+// served is what the other end makes this end hold. Guarded by Conn.mu.
+type served struct {
+	calls     map[codec.Key]*incoming // nil until the first call
+	inFlight  int
+	bytes     int64
+	notes     int // notifications queued or running
+	noteBytes int64
+	running   int // requests of either kind that are not finished, for Shutdown
+}
+
+// newIncoming makes the request of m. buf is retained.
+func (c *Conn) newIncoming(m *codec.Message, e *entry, buf *buffer, size int) *incoming {
+	r := &incoming{
+		Request: Request{ID: m.ID, Params: m.Params, Conn: c},
+		buf:     buf,
+		size:    int64(size),
+		entry:   e,
+	}
+	if m.Kind == codec.Notification {
+		r.ID = codec.ID{}
+	}
+	if e != nil {
+		r.Method = e.name
+	} else {
+		r.Method = string(m.Method)
+	}
+	buf.retain()
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	r.ctx, r.cancel = requestContext{ctx, r}, cancel
+	return r
+}
+
+func (c *Conn) entryOf(method []byte) *entry {
+	if r, ok := c.opts.Handler.(lookuper); ok {
+		return r.lookup(method)
+	}
+	return nil
+}
+
+// admit takes a call in, or answers it with why not. The reader calls it.
+func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
+	e := c.entryOf(m.Method)
+	size := len(buf.b)
+	if batch != nil {
+		size = batch.unclaimed()
+	}
+	key := m.ID.Key()
+	lim := &c.opts.Limits
+
+	c.mu.Lock()
+	s := &c.served
+	c.stats.request(e, false)
+	var refusal *Error
+	switch {
+	case c.ended:
+		c.mu.Unlock()
+		return
+	case c.draining != nil && c.calls.Len() == 0:
+		// A call that comes while own calls wait may be part of answering them.
+		refusal = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
+	case s.calls[key] != nil:
+		refusal = &Error{Code: codec.InvalidRequest, Message: "invalid request: id is in use by a call in flight"}
+	case s.inFlight >= lim.InFlight,
+		s.bytes+int64(size) > lim.InFlightBytes && s.bytes > 0:
+		refusal = &Error{Code: c.opts.Profile.overloaded(), Message: "overloaded"}
+	}
+	if refusal != nil {
+		inUse := s.calls[key] != nil
+		c.mu.Unlock()
+		switch {
+		case inUse:
+			c.refuse(Event{Kind: RefusedMessage, Method: e.known(), Err: errors.New("peer: id is in use by a call in flight")}, batch)
+		case refusal.Code == c.opts.Profile.overloaded():
+			c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: &LimitError{What: "InFlight", Limit: int64(lim.InFlight)}})
+		}
+		c.reply(m.ID, refusal, batch)
+		return
+	}
+	r := c.newIncoming(m, e, buf, size)
+	r.key, r.batch = key, batch
+	batch.claim(r)
+	if s.calls == nil {
+		s.calls = make(map[codec.Key]*incoming)
+	}
+	s.calls[key] = r
+	s.inFlight++
+	s.running++
+	s.bytes += r.size
+	held := c.hold(r)
+	c.mu.Unlock()
+	if !held {
+		c.spawn(func() { c.run(r) })
+	}
+}
+
+// notified queues a notification. The reader calls it.
+func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
+	if f := (*c.controls.Load())[string(m.Method)]; f != nil {
+		f(m.Params)
+		return
+	}
+	e := c.entryOf(m.Method)
+	if inBatch {
+		// A queued notification must not keep the whole batch in memory.
+		own := c.buffers.get()
+		defer own.release()
+		own.b = append(own.b, m.Params...)
+		if m.Params != nil {
+			m.Params = own.b
+		}
+		buf = own
+	}
+	size := len(buf.b)
+	lim := &c.opts.Limits
+
+	c.mu.Lock()
+	s := &c.served
+	c.stats.request(e, true)
+	var over *LimitError
+	switch {
+	case c.ended:
+		c.mu.Unlock()
+		return
+	case s.notes >= lim.Notifications:
+		over = &LimitError{What: "Notifications", Limit: int64(lim.Notifications)}
+	case s.noteBytes+int64(size) > lim.NotificationBytes && s.notes > 0:
+		over = &LimitError{What: "NotificationBytes", Limit: lim.NotificationBytes}
+	}
+	if over != nil {
+		c.mu.Unlock()
+		c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: over})
+		c.end(over)
+		return
+	}
+	r := c.newIncoming(m, e, buf, size)
+	s.notes++
+	s.noteBytes += r.size
+	s.running++
+	first := c.order.enqueue(r)
+	c.mu.Unlock()
+	if first != nil {
+		c.spawn(func() { c.runNotifications(first) })
+	}
+}
+
+// run runs a call and answers it, whatever its handler does.
+func (c *Conn) run(r *incoming) {
+	var result any
+	err := errGone
+	defer func() {
+		if v := recover(); v != nil {
+			err = c.panicked(r, v)
+		}
+		c.answer(r, result, err)
+	}()
+	if r.ctx.Err() != nil { // cancelled before it could start
+		err = context.Cause(r.ctx)
+		return
+	}
+	result, err = c.opts.Handler.ServeRPC(r.ctx, &r.Request)
+}
+
+// errGone is the error of a handler that left its goroutine (runtime.Goexit).
+var errGone = errors.New("peer: handler did not return")
+
+// panicked logs a handler's panic, which is no more than an internal error to
+// the other end.
+func (c *Conn) panicked(r *incoming, v any) error {
+	c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: panic in a handler",
+		slog.String("method", r.entry.known()),
+		slog.String("panic", fmt.Sprint(v)),
+		slog.String("stack", string(debug.Stack())))
+	return errPanic
+}
+
+var errPanic = errors.New("peer: handler panicked")
+
+// answer sends the outcome of a call and frees its place. The place is freed
+// before the answer can reach the other end, which may then use the id, and the
+// slot, again; and not before there is room for the answer, so that answers
+// nobody reads keep their slots.
+func (c *Conn) answer(r *incoming, result any, err error) {
+	r.cancel(errReturned)
+	c.mu.Lock()
+	cancelled := r.cancelled
+	c.mu.Unlock()
+	silent := cancelled && c.opts.Profile.Cancel.Silent
+	switch {
+	case r.batch != nil && silent:
+		r.batch.skip()
+	case r.batch != nil:
+		buf := c.buffers.get()
+		buf.b = c.appendAnswer(buf.b, r, result, err, cancelled)
+		r.batch.put(buf.b, r.ID, r)
+		buf.release()
+	default:
+		if !silent {
+			c.send(r, func(dst []byte) []byte { return c.appendAnswer(dst, r, result, err, cancelled) })
+		} else {
+			c.free(r)
+		}
+		c.finished()
+	}
+}
+
+// send encodes the answer to r and queues it once there is room. Nothing is
+// kept encoded while it waits: what the other end does not read must not pile up
+// here.
+func (c *Conn) send(r *incoming, encode func(dst []byte) []byte) {
+	buf := c.buffers.get()
+	buf.b = encode(buf.b)
+	room := c.out.weight(len(buf.b))
+	err := error(nil)
+	if !c.out.room.TryAcquire(room) {
+		n := len(buf.b)
+		buf.release()
+		if room, err = c.acquire(c.ctx, n); err == nil {
+			buf = c.buffers.get()
+			buf.b = encode(buf.b)
+		}
+	}
+	c.free(r)
+	if err == nil {
+		err = c.push(outgoingMessage{buf: buf, room: room})
+	}
+	if err != nil {
+		c.events.add(Event{Kind: DroppedAnswer, Method: r.name(), Err: err})
+	}
+}
+
+// free gives back what a call took of the bounds.
+func (c *Conn) free(r *incoming) {
+	c.mu.Lock()
+	s := &c.served
+	delete(s.calls, r.key)
+	s.inFlight--
+	s.bytes -= r.size
+	c.mu.Unlock()
+	r.buf.release()
+}
+
+// finished ends the life of a request for Shutdown.
+func (c *Conn) finished() {
+	c.mu.Lock()
+	c.served.running--
+	c.mu.Unlock()
+	c.checkDrained()
+}
+
+// drop ends a request that will never run, since the connection has ended.
+func (c *Conn) drop(r *incoming) {
+	r.cancel(errReturned)
+	c.events.add(Event{Kind: DroppedAnswer, Method: r.entry.known(), Err: c.endCause()})
+}
+
+// appendAnswer encodes the outcome of a call. What cannot be sent becomes an
+// internal error: an answer there must be.
+func (c *Conn) appendAnswer(dst []byte, r *incoming, result any, err error, cancelled bool) []byte {
+	start := len(dst)
+	if err == nil {
+		dst, err = c.appendResult(dst, r.ID, result)
+		if err == nil {
+			return dst
+		}
+		dst = dst[:start]
+	}
+	e, detail := c.opts.Profile.onWire(err, cancelled)
+	if !detail && e.Data != nil && codec.Check(e.Data, &c.rules) != nil {
+		err, detail = fmt.Errorf("peer: the data of error %d is not JSON", e.Code), true
+	}
+	if !detail {
+		dst = codec.AppendError(dst, r.ID, e)
+		if int64(len(dst)-start) <= c.opts.Limits.MessageBytes {
+			c.reportCode(r, err, e)
+			c.countError(r)
+			return dst
+		}
+		err = &LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: int64(len(dst) - start)}
+	}
+	if err != errPanic { // logged with its stack already
+		c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: handler failed",
+			slog.String("method", r.entry.known()), slog.Any("error", err))
+	}
+	c.countError(r)
+	return codec.AppendError(dst[:start], r.ID, &Error{Code: codec.InternalError, Message: "internal error"})
+}
+
+func (c *Conn) countError(r *incoming) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.failed(r.entry)
+}
+
+func (c *Conn) appendResult(dst []byte, id codec.ID, result any) ([]byte, error) {
+	start := len(dst)
+	dst = codec.OpenResult(dst, id)
+	at := len(dst)
+	dst, err := c.appendValue(dst, result)
+	if err != nil {
+		return dst, fmt.Errorf("peer: result: %w", err)
+	}
+	if c.rules.ObjectResult && first(dst[at:]) != '{' {
+		return dst, errors.New("peer: result is not an object, as the profile wants it")
+	}
+	dst = codec.Close(dst)
+	if n := int64(len(dst) - start); n > c.opts.Limits.MessageBytes {
+		return dst, &LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: n}
+	}
+	return dst, nil
+}
+
+// reportCode reports a code that the application should not have chosen, once
+// per connection and code.
+func (c *Conn) reportCode(r *incoming, err error, e *Error) {
+	var own madeError
+	if !c.opts.Profile.reserved(e.Code) || errors.As(err, &own) {
+		return
+	}
+	c.mu.Lock()
+	fresh := c.stats.firstUse(e.Code)
+	c.mu.Unlock()
+	if !fresh {
+		return
+	}
+	c.events.add(Event{Kind: ReservedCode, Method: r.entry.known(),
+		Err: fmt.Errorf("peer: code %d lies in the range JSON-RPC 2.0 section 5.1 reserves", e.Code)})
+}

@@ -1,0 +1,57 @@
+package peer
+
+import (
+	"encoding/json"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// JSON turns typed params and results into JSON text and back. Both functions
+// may be called concurrently. The envelope itself never passes through it.
+type JSON interface {
+	// Marshal appends the JSON text of v to dst.
+	Marshal(dst []byte, v any) ([]byte, error)
+
+	// Unmarshal reads one JSON text into v and keeps nothing of data.
+	Unmarshal(data []byte, v any) error
+}
+
+// JSONv2 is the default: encoding/json/v2 as published in
+// github.com/go-json-experiment/json. Names match exactly, duplicate names are
+// refused, nil slices and maps are written as [] and {}. A lone surrogate
+// escape, as in a token stream cut in the middle of a character, is legal JSON
+// and is read as U+FFFD.
+type JSONv2 struct{}
+
+// Marshal implements [JSON].
+func (JSONv2) Marshal(dst []byte, v any) ([]byte, error) {
+	w := appender{dst}
+	err := jsonv2.MarshalWrite(&w, v, jsontext.AllowInvalidUTF8(true))
+	return w.b, err
+}
+
+// Unmarshal implements [JSON].
+func (JSONv2) Unmarshal(data []byte, v any) error {
+	return jsonv2.Unmarshal(data, v, jsontext.AllowInvalidUTF8(true))
+}
+
+// JSONv1 is the standard library's encoding/json, for types that rely on its
+// rules: names match in any case and the last duplicate wins.
+type JSONv1 struct{}
+
+// Marshal implements [JSON].
+func (JSONv1) Marshal(dst []byte, v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return append(dst, b...), err
+}
+
+// Unmarshal implements [JSON].
+func (JSONv1) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+type appender struct{ b []byte }
+
+func (a *appender) Write(p []byte) (int, error) {
+	a.b = append(a.b, p...)
+	return len(p), nil
+}

@@ -1,0 +1,136 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/duetrpc/duet/wsconn"
+)
+
+// Options are the choices of one connection, or of all connections of a Server.
+// nil and the zero value mean the defaults. Options are copied when given; what
+// they point to must not change after that.
+type Options struct {
+	// Handler answers incoming calls and takes notifications; usually a
+	// *Registry. nil refuses all of them: calls are answered with -32601.
+	Handler Handler
+
+	// Profile holds the rules of the protocol. nil is base JSON-RPC 2.0.
+	Profile *Profile
+
+	// Limits bounds what the other end can make this end hold.
+	Limits Limits
+
+	// JSON encodes and decodes typed params and results. nil is JSONv2.
+	JSON JSON
+
+	// Logger gets what an operator should know. nil logs nothing. Params,
+	// results and error data are never logged.
+	Logger *slog.Logger
+
+	// Events gets what never becomes an answer, one call at a time, from a
+	// goroutine of its own. nil is fine: everything is counted in Stats anyway.
+	// Events that come faster than it returns are dropped and counted as Lost.
+	Events func(Event)
+
+	// BaseContext is the parent of all handlers' contexts. nil is
+	// context.Background. Its end reaches handlers; it does not end connections.
+	BaseContext context.Context
+
+	// Outgoing wraps every Call and Notify of this end, the first outermost.
+	// Batch does not pass through it.
+	Outgoing []func(Caller) Caller
+
+	// NoBarrier starts calls, and returns answers, without waiting for the
+	// notifications that arrived before them. Notifications still run one after
+	// another.
+	NoBarrier bool
+
+	// Authorize is asked before an upgrade is accepted, after the Origin and
+	// Host checks. The values of the context it returns reach the handlers; nil
+	// stands for the request's own. An error refuses the upgrade with 401, or
+	// 403 if it is ErrForbidden; its text is logged and not sent.
+	Authorize func(*http.Request) (context.Context, error)
+
+	// Transport wraps an accepted connection. If it returns nil and no error it
+	// has taken the connection over, and Accept returns ErrTaken.
+	Transport func(*http.Request, Transport) (Transport, error)
+
+	// WebSocket are the options of the socket, for Dial, Accept and Server.
+	// Its ReadLimit, WriteTimeout and Logger are set from Limits and Logger.
+	WebSocket wsconn.Options
+}
+
+// OptionError says which field of Options is wrong. It is returned by
+// Options.Validate, Dial and Accept; New and NewServer panic with it.
+type OptionError struct {
+	Field  string // for instance "Limits.InFlight"
+	Reason string
+}
+
+func (e *OptionError) Error() string { return "peer: Options." + e.Field + " " + e.Reason }
+
+// Validate reports the first mistake in o as an *OptionError. A nil o is fine.
+func (o *Options) Validate() error {
+	if o == nil {
+		return nil
+	}
+	if err := o.Limits.validate(); err != nil {
+		return err
+	}
+	for _, wrap := range o.Outgoing {
+		if wrap == nil {
+			return &OptionError{Field: "Outgoing", Reason: "holds a nil function"}
+		}
+	}
+	if o.WebSocket.ReadLimit != 0 {
+		return &OptionError{Field: "WebSocket.ReadLimit", Reason: "is set: use Limits.MessageBytes"}
+	}
+	if o.WebSocket.WriteTimeout != 0 {
+		return &OptionError{Field: "WebSocket.WriteTimeout", Reason: "is set: use Limits.WriteTimeout"}
+	}
+	if err := o.WebSocket.Validate(); err != nil {
+		var bad *wsconn.OptionError
+		if errors.As(err, &bad) {
+			return &OptionError{Field: "WebSocket." + bad.Field, Reason: bad.Reason}
+		}
+		return err
+	}
+	return nil
+}
+
+// prepare returns a copy of o with all defaults set.
+func (o *Options) prepare() (*Options, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	var p Options
+	if o != nil {
+		p = *o
+	}
+	p.Limits = p.Limits.withDefaults()
+	if p.Profile == nil {
+		p.Profile = &Profile{}
+	}
+	if p.Handler == nil {
+		p.Handler = &Registry{}
+	}
+	if p.JSON == nil {
+		p.JSON = JSONv2{}
+	}
+	if p.Logger == nil {
+		p.Logger = slog.New(slog.DiscardHandler)
+	}
+	if p.BaseContext == nil {
+		p.BaseContext = context.Background()
+	}
+	p.WebSocket.ReadLimit = p.Limits.MessageBytes
+	p.WebSocket.WriteTimeout = p.Limits.WriteTimeout
+	p.WebSocket.Logger = p.Logger
+	if r, ok := p.Handler.(lookuper); ok {
+		r.freeze()
+	}
+	return &p, nil
+}

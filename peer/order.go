@@ -1,0 +1,314 @@
+package peer
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// orderSlow is how long a wait for a notification may last before it is logged.
+const orderSlow = time.Second
+
+// order runs notifications one at a time, in the order they arrived, and makes
+// calls and answers wait for those that arrived before them. Guarded by Conn.mu
+// where nothing else is said.
+type order struct {
+	arrived uint64        // notifications queued; written by the reader, which may read it without mu
+	handled atomic.Uint64 // notifications that returned or gave up their place; written under mu
+
+	queue []*incoming  // notifications that wait for their turn
+	place *incoming    // the notification whose turn it is, or nil
+	held  []*incoming  // calls that wait, in the order they arrived
+	waits []*orderWait // callers whose answers wait
+
+	timer  *time.Timer // for the first of held; nil until needed
+	armed  bool
+	logged *incoming // the notification that was named as slow last
+}
+
+// orderWait is a caller that waits until barrier notifications are handled.
+type orderWait struct {
+	barrier uint64
+	done    chan struct{}
+}
+
+// barrier is what an answer that arrives now has to wait for, 0 for nothing.
+// The reader calls it.
+func (o *order) barrier() uint64 {
+	if o.arrived == o.handled.Load() {
+		return 0
+	}
+	return o.arrived
+}
+
+// enqueue adds a notification. It returns it if its turn is now.
+func (o *order) enqueue(r *incoming) *incoming {
+	o.arrived++
+	if o.place == nil {
+		o.place = r
+		return r
+	}
+	o.queue = append(o.queue, r)
+	return nil
+}
+
+// yielding reports whether the notification whose turn it is waits for an own
+// call, so that nothing may wait for it.
+func (o *order) yielding() bool { return o.place != nil && o.place.waits > 0 }
+
+// next ends the turn of the current notification and begins the next one's,
+// which it returns.
+func (o *order) next(c *Conn) *incoming {
+	handled := o.handled.Add(1)
+	o.place = nil
+	if len(o.queue) > 0 {
+		o.place = o.queue[0]
+		o.queue[0] = nil
+		o.queue = o.queue[1:]
+	}
+	for len(o.held) > 0 && o.held[0].barrier <= handled {
+		o.release(c)
+	}
+	o.waits = slices.DeleteFunc(o.waits, func(w *orderWait) bool {
+		if w.barrier > handled {
+			return false
+		}
+		close(w.done)
+		return true
+	})
+	return o.place
+}
+
+// release starts the first call that is held.
+func (o *order) release(c *Conn) {
+	r := o.held[0]
+	o.held[0] = nil
+	o.held = o.held[1:]
+	c.spawn(func() { c.run(r) })
+}
+
+// end is called once, when the connection ends. It returns the calls that will
+// not run, and with all also the notifications: those that came before the other
+// end closed in order still run.
+func (o *order) end(all bool) []*incoming {
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+	dropped := o.held
+	o.held = nil
+	if all {
+		dropped = append(dropped, o.queue...)
+		o.queue = nil
+	}
+	return dropped
+}
+
+// hold keeps back a call that has to wait for notifications. c.mu is held.
+func (c *Conn) hold(r *incoming) bool {
+	o := &c.order
+	if c.opts.NoBarrier || o.arrived == o.handled.Load() || o.yielding() {
+		return false
+	}
+	r.barrier, r.since = o.arrived, time.Now()
+	o.held = append(o.held, r)
+	c.armHeld(orderSlow)
+	return true
+}
+
+// armHeld has the first held call looked at after d. c.mu is held.
+func (c *Conn) armHeld(d time.Duration) {
+	o := &c.order
+	switch {
+	case o.armed:
+	case o.timer == nil:
+		o.timer = time.AfterFunc(d, func() { c.spawn(c.lookAtHeld) })
+	default:
+		o.timer.Reset(d)
+	}
+	o.armed = true
+}
+
+// lookAtHeld names the notification that calls wait for, and starts those that
+// waited long enough.
+func (c *Conn) lookAtHeld() {
+	c.mu.Lock()
+	o := &c.order
+	o.armed = false
+	now := time.Now()
+	var given []Event
+	var slow *incoming
+	for len(o.held) > 0 && !c.ended {
+		r := o.held[0]
+		waited := now.Sub(r.since)
+		if waited >= c.opts.Limits.OrderWait {
+			given = append(given, Event{Kind: OrderWait, Method: o.place.name(), After: waited})
+			o.release(c)
+			continue
+		}
+		left := c.opts.Limits.OrderWait - waited
+		if waited < orderSlow {
+			left = min(left, orderSlow-waited)
+		} else if o.place != o.logged {
+			o.logged = o.place
+			slow = o.place
+		}
+		c.armHeld(left)
+		break
+	}
+	c.mu.Unlock()
+	c.logSlow(slow)
+	for _, ev := range given {
+		c.events.add(ev)
+	}
+}
+
+// name is the method of a notification that others wait for.
+func (r *incoming) name() string {
+	if r == nil {
+		return otherMethod
+	}
+	return r.entry.known()
+}
+
+func (c *Conn) logSlow(r *incoming) {
+	if r != nil {
+		c.log(slog.LevelWarn, "duet: calls or answers wait for a notification handler",
+			slog.String("method", r.name()), slog.Duration("after", orderSlow))
+	}
+}
+
+// runNotifications runs notifications as long as they come.
+func (c *Conn) runNotifications(r *incoming) {
+	for r != nil {
+		r = c.runNotification(r)
+	}
+}
+
+// runNotification runs one notification and returns the next whose turn it is.
+func (c *Conn) runNotification(r *incoming) (next *incoming) {
+	err, returned := errGone, false
+	defer func() {
+		if v := recover(); v != nil {
+			err, returned = c.panicked(r, v), true
+		}
+		next = c.notificationDone(r, err)
+		if !returned && next != nil { // this goroutine ends (runtime.Goexit)
+			c.spawn(func() { c.runNotifications(next) })
+		}
+	}()
+	_, err = c.opts.Handler.ServeRPC(r.ctx, &r.Request)
+	returned = true
+	return nil
+}
+
+// notificationDone frees the place of a notification that returned.
+func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
+	r.cancel(errReturned)
+	if err != nil {
+		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: err})
+	}
+	c.mu.Lock()
+	if err != nil {
+		c.stats.failed(r.entry)
+	}
+	if c.order.place == r {
+		next = c.order.next(c)
+	}
+	c.served.notes--
+	c.served.noteBytes -= r.size
+	c.mu.Unlock()
+	r.buf.release()
+	c.finished()
+	return next
+}
+
+// giveUpPlace ends the turn of r before it returns.
+func (c *Conn) giveUpPlace(r *incoming) {
+	c.mu.Lock()
+	if c.order.place != r {
+		c.mu.Unlock()
+		return
+	}
+	next := c.order.next(c)
+	c.mu.Unlock()
+	if next != nil {
+		c.spawn(func() { c.runNotifications(next) })
+	}
+}
+
+// enterWait notes that the notification r waits for an own call: nothing waits
+// for r meanwhile, since the other end may have to be answered first.
+func (c *Conn) enterWait(r *incoming) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.waits++
+	if c.order.place == r && !c.ended {
+		for len(c.order.held) > 0 {
+			c.order.release(c)
+		}
+	}
+}
+
+func (c *Conn) leaveWait(r *incoming) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.waits--
+}
+
+// holdsPlace reports whether the notification r is the one others wait for.
+func (c *Conn) holdsPlace(r *incoming) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order.place == r
+}
+
+// awaitOrder makes an answer wait until barrier notifications are handled, at
+// most OrderWait. It returns the error of ctx if that ends first.
+func (c *Conn) awaitOrder(ctx context.Context, barrier uint64) error {
+	o := &c.order
+	if o.handled.Load() >= barrier {
+		return nil
+	}
+	w := &orderWait{barrier: barrier, done: make(chan struct{})}
+	c.mu.Lock()
+	if o.handled.Load() >= barrier {
+		c.mu.Unlock()
+		return nil
+	}
+	o.waits = append(o.waits, w)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		o.waits = slices.DeleteFunc(o.waits, func(x *orderWait) bool { return x == w })
+	}()
+
+	began := time.Now()
+	slow := time.NewTimer(min(orderSlow, c.opts.Limits.OrderWait))
+	defer slow.Stop()
+	for {
+		select {
+		case <-w.done:
+			return nil
+		case <-ctx.Done():
+			return contextError(ctx)
+		case <-slow.C:
+		}
+		c.mu.Lock()
+		place := o.place
+		fresh := place != o.logged
+		o.logged = place
+		c.mu.Unlock()
+		waited := time.Since(began)
+		if waited >= c.opts.Limits.OrderWait {
+			c.events.add(Event{Kind: OrderWait, Method: place.name(), After: waited})
+			return nil
+		}
+		if fresh {
+			c.logSlow(place)
+		}
+		slow.Reset(c.opts.Limits.OrderWait - waited)
+	}
+}

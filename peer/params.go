@@ -1,0 +1,170 @@
+package peer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/duetrpc/duet/codec"
+)
+
+// byName writes the array params as an object with the names of fields, so that
+// one decoder serves both forms (JSON-RPC 2.0 section 4.2).
+func byName(array json.RawMessage, fields []string) ([]byte, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(array, &items); err != nil {
+		return nil, &Error{Code: codec.InvalidParams, Message: "invalid params"}
+	}
+	if len(items) > len(fields) {
+		return nil, &Error{
+			Code:    codec.InvalidParams,
+			Message: fmt.Sprintf("invalid params: %d elements, at most %d are known", len(items), len(fields)),
+		}
+	}
+	b := []byte{'{'}
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = codec.AppendString(b, fields[i])
+		b = append(append(b, ':'), item...)
+	}
+	return append(b, '}'), nil
+}
+
+// fieldName is the JSON name of f, and whether JSON leaves f out.
+func fieldName(f reflect.StructField) (name string, skip bool) {
+	if !f.IsExported() {
+		return "", true
+	}
+	tag := f.Tag.Get("json")
+	if tag == "-" {
+		return "", true
+	}
+	name, _, _ = strings.Cut(tag, ",")
+	if unquoted, ok := strings.CutPrefix(name, "'"); ok { // the quoted names of encoding/json/v2
+		name = strings.TrimSuffix(unquoted, "'")
+	}
+	return or(name, f.Name), false
+}
+
+// mismatch is the data of an invalid params error.
+type mismatch struct {
+	Pointer string `json:"pointer"` // RFC 6901, into params
+	Want    string `json:"want,omitempty"`
+	Got     string `json:"got,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// paramsError turns the error of a JSON decoder into the -32602 the other end
+// may see: where it was, and which kinds of JSON met. Never a Go type's name,
+// and never the text of a decoder's own error, which may hold one. fields are
+// the names given to positional params.
+func paramsError(err error, fields []string) *Error {
+	m := mismatch{Reason: "does not fit"}
+	var semantic *jsonv2.SemanticError
+	var syntactic *jsontext.SyntacticError
+	var v1 *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &semantic):
+		m.Pointer = string(semantic.JSONPointer)
+		m.Got = kindName(semantic.JSONKind)
+		m.Want = wantName(semantic.GoType)
+	case errors.As(err, &syntactic):
+		m.Pointer = string(syntactic.JSONPointer)
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			m.Reason = "name stands twice"
+		}
+	case errors.As(err, &v1):
+		if v1.Field != "" {
+			m.Pointer = "/" + strings.ReplaceAll(v1.Field, ".", "/")
+		}
+		m.Got, _, _ = strings.Cut(v1.Value, " ")
+		m.Got = strings.Replace(m.Got, "bool", "boolean", 1)
+		m.Want = wantName(v1.Type)
+	}
+	if m.Want == m.Got { // a number out of range, a text in a wrong format
+		m.Want, m.Got = "", ""
+	}
+	if m.Want != "" && m.Got != "" {
+		m.Reason = ""
+	}
+	if fields != nil {
+		m.Pointer = byIndex(m.Pointer, fields)
+	}
+	data, _ := json.Marshal(m) // strings only: it cannot fail
+	return &Error{Code: codec.InvalidParams, Message: "invalid params", Data: data}
+}
+
+// byIndex undoes byName in a pointer: /b/c becomes /1/c.
+func byIndex(pointer string, fields []string) string {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	first = strings.NewReplacer("~1", "/", "~0", "~").Replace(first)
+	i := slices.Index(fields, first)
+	if i < 0 {
+		return pointer
+	}
+	if rest != "" {
+		rest = "/" + rest
+	}
+	return "/" + strconv.Itoa(i) + rest
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "boolean"
+	case '"':
+		return "string"
+	case '0':
+		return "number"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	}
+	return ""
+}
+
+// wantName is the kind of JSON that a Go type is written as, where that is
+// plain to see.
+func wantName(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil {
+		return ""
+	}
+	if _, custom := reflect.PointerTo(t).MethodByName("UnmarshalJSON"); custom {
+		return ""
+	}
+	if _, text := reflect.PointerTo(t).MethodByName("UnmarshalText"); text {
+		return "string"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "string"
+		}
+		return "array"
+	case reflect.Interface, reflect.Func, reflect.Chan:
+		return ""
+	default:
+		return "number"
+	}
+}

@@ -1,0 +1,177 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duetrpc/duet/codec"
+)
+
+// reply is what settles an own call.
+type reply struct {
+	buf     *buffer // holds result; released by the caller
+	result  []byte
+	err     *Error
+	broken  string // why the answer is none
+	barrier uint64 // notifications that arrived before it, 0 if all are handled
+}
+
+// read is the reader: it blocks in Transport.Read and nowhere else. After the
+// end of the connection it goes on until the transport is closed, since the
+// orderly end of a WebSocket needs somebody who reads.
+func (c *Conn) read() {
+	var env codec.Envelope
+	for {
+		buf := c.buffers.get()
+		b, err := c.transport.Read(c.ctx, buf.b)
+		if err != nil {
+			c.end(err)
+			return
+		}
+		buf.b = b
+		if n := int64(len(b)); n > c.opts.Limits.MessageBytes {
+			c.end(&LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: n})
+		}
+		if c.ctx.Err() == nil {
+			c.receive(buf, &env)
+		}
+		buf.release()
+	}
+}
+
+// receive takes one envelope apart. buf is released by the caller.
+func (c *Conn) receive(buf *buffer, env *codec.Envelope) {
+	c.stats.received(len(buf.b))
+	err := env.Decode(buf.b, &c.rules)
+	switch {
+	case errors.Is(err, codec.ErrUTF8):
+		c.end(&utf8Error{err})
+	case err != nil:
+		c.refuse(Event{Kind: RefusedMessage, Method: otherMethod, Err: err}, nil)
+		c.reply(codec.NullID(), &Error{Code: codec.ParseError, Message: "parse error"}, nil)
+	case env.Fault != codec.NoFault:
+		c.refuseBatch(env.Fault.String())
+	case env.Batch:
+		c.receiveBatch(env, buf)
+	default:
+		c.handle(&env.Messages[0], buf, nil)
+	}
+}
+
+// handle does what has to be done about one message. batch is nil outside one.
+func (c *Conn) handle(m *codec.Message, buf *buffer, batch *batchReply) {
+	switch m.Kind {
+	case codec.Call:
+		c.admit(m, buf, batch)
+	case codec.Notification:
+		c.notified(m, buf, batch != nil)
+	case codec.Response:
+		if !c.settle(m.ID, reply{buf: buf, result: m.Result, err: m.Error}) {
+			c.unsettled(m)
+		}
+	case codec.BadNotification:
+		c.refuse(Event{Kind: RefusedNotification, Method: c.entryOf(m.Method).known(), Err: faulty(m.Fault)}, batch)
+	case codec.BadResponse:
+		c.refuse(Event{Kind: BrokenResponse, Method: otherMethod, Err: faulty(m.Fault)}, batch)
+		c.settle(m.ID, reply{buf: buf, broken: m.Fault.String()})
+	case codec.Bare:
+		const why = codec.ResultMissing
+		if c.settle(m.ID, reply{buf: buf, broken: why.String()}) {
+			c.refuse(Event{Kind: BrokenResponse, Method: otherMethod, Err: faulty(why)}, batch)
+			batch.skip()
+			return
+		}
+		c.invalid(codec.NullID(), codec.MethodMissing, batch)
+	default:
+		c.invalid(m.ID, m.Fault, batch)
+	}
+}
+
+func faulty(f codec.Fault) error { return errors.New("peer: " + f.String()) }
+
+// settle hands an answer to the caller that waits for id, and reports whether
+// there was one.
+func (c *Conn) settle(id codec.ID, value reply) bool {
+	n, ok := id.Int64()
+	if !ok {
+		return false
+	}
+	value.barrier = c.order.barrier()
+	value.buf.retain()
+	if !c.calls.Settle(n, value) {
+		value.buf.release()
+		return false
+	}
+	return true
+}
+
+// unsettled counts an answer that nobody waits for. Nobody answers it either:
+// two strict peers would go on for ever.
+func (c *Conn) unsettled(m *codec.Message) {
+	if n, ok := m.ID.Int64(); ok {
+		if call, late := c.calls.Late(n); late {
+			c.events.add(Event{Kind: LateResponse, Method: call.Method, Note: call.Note, After: time.Since(call.Began)})
+			return
+		}
+	}
+	ev := Event{Kind: UnknownResponse, Method: otherMethod}
+	if m.Error != nil {
+		// With id null it says that the other end could not read us.
+		ev.Err = fmt.Errorf("peer: the other end reports error %d for no known call", m.Error.Code)
+	}
+	c.events.add(ev)
+}
+
+// invalid answers what is neither a request nor a response.
+func (c *Conn) invalid(id codec.ID, fault codec.Fault, batch *batchReply) {
+	c.refuse(Event{Kind: RefusedMessage, Method: otherMethod, Err: faulty(fault)}, batch)
+	c.reply(id, &Error{Code: codec.InvalidRequest, Message: "invalid request: " + fault.String()}, batch)
+}
+
+// reply sends an answer of the reader's own.
+func (c *Conn) reply(id codec.ID, e *Error, batch *batchReply) {
+	buf := c.buffers.get()
+	buf.b = codec.AppendError(buf.b, id, e)
+	if batch != nil {
+		batch.put(buf.b, id, nil)
+		buf.release()
+		return
+	}
+	c.pushReserved(buf)
+}
+
+// Refused messages end a connection when there are refusedMost of them within
+// refusedWithin.
+const (
+	refusedMost   = 100
+	refusedWithin = 10 * time.Second
+)
+
+// refusals remembers when the last refusedMost messages were refused.
+type refusals struct {
+	times []time.Time // a ring; nil until the first
+	next  int
+}
+
+// refuse counts a message that was refused; a batch counts once.
+func (c *Conn) refuse(ev Event, batch *batchReply) {
+	c.events.add(ev)
+	if batch != nil {
+		if batch.refused {
+			return
+		}
+		batch.refused = true
+	}
+	r := &c.refused
+	now := time.Now()
+	if r.times == nil {
+		r.times = make([]time.Time, refusedMost-1)
+	}
+	oldest := r.times[r.next]
+	r.times[r.next] = now
+	r.next = (r.next + 1) % len(r.times)
+	if !oldest.IsZero() && now.Sub(oldest) < refusedWithin {
+		c.end(&RefusedError{Count: refusedMost, Within: refusedWithin})
+	}
+}

@@ -1,0 +1,112 @@
+package peer
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Server is an http.Handler that accepts connections and keeps them. It does not
+// listen; an http.Server does. http.Server.Shutdown knows nothing of WebSockets,
+// so shut down the http.Server first, then this.
+type Server struct {
+	opts    *Options
+	buffers buffers
+
+	mu     sync.Mutex
+	conns  map[*Conn]struct{}
+	places int // connections and upgrades under way
+	closed bool
+}
+
+// NewServer returns a Server whose connections all have opts. It panics with an
+// *OptionError if opts are wrong.
+func NewServer(opts *Options) *Server {
+	p, err := opts.prepare()
+	if err != nil {
+		panic(err)
+	}
+	return &Server{opts: p, conns: make(map[*Conn]struct{})}
+}
+
+// ServeHTTP upgrades a request to a connection, which lives on after it returns.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.takePlace() {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+		return
+	}
+	c, err := accept(w, r, s.opts, &s.buffers, s.leave)
+	if err != nil {
+		s.leave(nil)
+		return
+	}
+	s.mu.Lock()
+	closed := s.closed
+	select {
+	case <-c.done: // leave has been called, and found nothing
+	default:
+		s.conns[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	if closed {
+		c.end(goingAway{})
+	}
+}
+
+func (s *Server) takePlace() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.places >= s.opts.Limits.Connections {
+		return false
+	}
+	s.places++
+	return true
+}
+
+func (s *Server) leave(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places--
+	delete(s.conns, c)
+}
+
+// Conns returns the connections that are alive, in no order.
+func (s *Server) Conns() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	conns := make([]*Conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+// Shutdown refuses new connections, and shuts down all there are as
+// Conn.Shutdown does, all at the same time. It returns the first error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.close()
+	var group errgroup.Group
+	for _, c := range s.Conns() {
+		group.Go(func() error { return c.shutdown(ctx, goingAway{}) })
+	}
+	return group.Wait()
+}
+
+// Close refuses new connections and closes all there are, at once. It returns
+// nil.
+func (s *Server) Close() error {
+	s.close()
+	for _, c := range s.Conns() {
+		_ = c.Close()
+	}
+	return nil
+}
+
+func (s *Server) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}

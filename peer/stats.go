@@ -1,0 +1,121 @@
+package peer
+
+import (
+	"maps"
+	"sync/atomic"
+
+	"github.com/duetrpc/duet/codec"
+)
+
+// otherMethod stands for every method that is not registered: names the other
+// end makes up must not grow anything here.
+const otherMethod = "_OTHER"
+
+// Stats are counts of a connection since it began, and what it holds now.
+type Stats struct {
+	ReceivedMessages, ReceivedBytes uint64 // envelopes
+	SentMessages, SentBytes         uint64 // envelopes of own calls and notifications
+
+	// Methods counts incoming requests by registered method. "_OTHER" stands for
+	// all others, and for all where the Handler is not a Registry.
+	Methods map[string]MethodStats
+
+	// Events counts by kind what never became an answer.
+	Events map[EventKind]uint64
+
+	InFlight      int // incoming calls not yet answered
+	Notifications int // incoming notifications queued or running
+	Pending       int // own calls not yet answered
+}
+
+// MethodStats counts the requests of one method.
+type MethodStats struct {
+	Calls         uint64
+	Notifications uint64
+	Errors        uint64 // of them, answered with an error, or failed
+}
+
+// counters are the counts behind Stats.
+type counters struct {
+	receivedMessages, receivedBytes atomic.Uint64
+	sentMessages, sentBytes         atomic.Uint64
+
+	// Guarded by Conn.mu. The nil entry is "_OTHER".
+	methods  map[*entry]*MethodStats
+	reserved map[codec.Code]bool // codes reported as ReservedCode
+}
+
+func (s *counters) received(bytes int) {
+	s.receivedMessages.Add(1)
+	s.receivedBytes.Add(uint64(bytes))
+}
+
+func (s *counters) sent(bytes int) {
+	s.sentMessages.Add(1)
+	s.sentBytes.Add(uint64(bytes))
+}
+
+func (s *counters) of(e *entry) *MethodStats {
+	m := s.methods[e]
+	if m == nil {
+		m = &MethodStats{}
+		if s.methods == nil {
+			s.methods = make(map[*entry]*MethodStats)
+		}
+		s.methods[e] = m
+	}
+	return m
+}
+
+// request counts a request. Conn.mu is held.
+func (s *counters) request(e *entry, notification bool) {
+	if notification {
+		s.of(e).Notifications++
+	} else {
+		s.of(e).Calls++
+	}
+}
+
+// failed counts an error. Conn.mu is held.
+func (s *counters) failed(e *entry) { s.of(e).Errors++ }
+
+// maxReserved bounds the codes that are remembered as reported.
+const maxReserved = 64
+
+// firstUse reports whether code was not reported before. Conn.mu is held.
+func (s *counters) firstUse(code codec.Code) bool {
+	if s.reserved[code] || len(s.reserved) >= maxReserved {
+		return false
+	}
+	if s.reserved == nil {
+		s.reserved = make(map[codec.Code]bool)
+	}
+	s.reserved[code] = true
+	return true
+}
+
+// Stats returns the counts of the connection.
+func (c *Conn) Stats() Stats {
+	s := Stats{
+		ReceivedMessages: c.stats.receivedMessages.Load(),
+		ReceivedBytes:    c.stats.receivedBytes.Load(),
+		SentMessages:     c.stats.sentMessages.Load(),
+		SentBytes:        c.stats.sentBytes.Load(),
+		Methods:          map[string]MethodStats{},
+		Events:           map[EventKind]uint64{},
+		Pending:          c.calls.Len(),
+	}
+	for k := range eventKinds {
+		if n := c.events.counts[k].Load(); n > 0 {
+			s.Events[k] = n
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e, m := range maps.All(c.stats.methods) {
+		s.Methods[e.known()] = *m
+	}
+	s.InFlight = c.served.inFlight
+	s.Notifications = c.served.notes
+	return s
+}

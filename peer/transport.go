@@ -1,0 +1,26 @@
+package peer
+
+import "context"
+
+// Transport carries whole messages, in order, both ways. wsconn.Conn is one,
+// [Pipe] makes two in memory, and a package above can wrap another.
+type Transport interface {
+	// Read waits for the next message and appends it to buf, which may be nil.
+	// The caller owns buf and what is returned. One Read runs at a time. After
+	// an error there is nothing more to read; io.EOF, or an error that is
+	// io.EOF for errors.Is, says that the other end ended the connection in
+	// order. ctx ends when the connection does.
+	Read(ctx context.Context, buf []byte) ([]byte, error)
+
+	// Write sends all of msgs, in order, and returns when they are handed to
+	// the system. It retains nothing. One Write runs at a time. After an error
+	// it is not known how many of them left.
+	Write(ctx context.Context, msgs ...[]byte) error
+
+	// Close ends the connection and returns at once; what is left of an orderly
+	// end runs behind it, and ends the running Read and Write. A nil cause is an
+	// orderly end. A cause that has, or wraps, a method
+	// WebSocketClose() (code int, reason string) says what to tell the other
+	// end. It may be called at any time, and again.
+	Close(cause error) error
+}
