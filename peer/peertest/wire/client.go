@@ -33,7 +33,8 @@ type event struct {
 }
 
 // client is the raw end of one connection. One goroutine calls next, another
-// one write; it answers nothing by itself.
+// one write. It answers nothing by itself, pings neither: a case is shorter
+// than any server's patience, and what is sent must be what the case says.
 type client struct {
 	conn net.Conn
 	r    *bufio.Reader

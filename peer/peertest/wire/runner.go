@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -111,20 +110,4 @@ func (r *Runner) RunAll(ctx context.Context, cases []Case) []Outcome {
 	}
 	all.Wait()
 	return outcomes
-}
-
-// report puts the problems into one text, followed by the messages.
-func (v *conversation) report() string {
-	if len(v.problems) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString(strings.Join(v.problems, "; "))
-	if len(v.messages) == 0 {
-		b.WriteString("; no messages came")
-	}
-	for i, m := range v.messages {
-		fmt.Fprintf(&b, "\n\tmessage %d: %s", i+1, m)
-	}
-	return b.String()
 }

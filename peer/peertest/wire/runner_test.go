@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -286,23 +287,33 @@ func TestNoCloseFrameExpected(t *testing.T) {
 }
 
 func TestItems(t *testing.T) {
-	var got []string
-	s := script{reply: func(_ *conn, in string, out []string) []string {
-		if !strings.Contains(in, probeID) {
-			got = append(got, in)
+	s := script{reply: func(c *conn, in string, out []string) []string {
+		switch in {
+		case "whole":
+			sizes, _ := json.Marshal(c.parts)
+			return []string{string(sizes)}
+		case "slow":
+			time.AfterFunc(50*time.Millisecond, func() { c.text(`"slow"`) })
+			return nil
+		case "fast":
+			return []string{`"fast"`}
 		}
 		return out
 	}}
 	r := wire.Runner{URL: s.start(t)}
-	tail := `{"jsonrpc":"2.0","method":"echo","params":[1],"id":1}`
-	out := r.Run(t.Context(), parsed(t, `"send":[{"fragments":["{\"jsonrpc\":\"2.0\",\"method\":\"ec","ho\",\"params\":[1],\"id\":1}"],`+
-		`"ping_between":true,"empty_tail":true}],"expect":[{"jsonrpc":"2.0","id":1,"result":[1]}]`))
-	if !out.Pass || !slices.Equal(got, []string{tail}) {
-		t.Errorf("Run(empty_tail) = %q, sent %q, want a pass and %q", out.Problem, got, tail)
+	tests := []struct{ name, members string }{
+		{"fragments", `"send":[{"fragments":["wh","ole"],"ping_between":true}],"expect":[[2,3]]`},
+		{"empty tail", `"send":[{"fragments":["wh","ole"],"empty_tail":true}],"expect":[[2,3,0]]`},
+		{"unmasked", `"send":[{"unmasked":"whole"}],"expect_close":1002`},
+		{"wait counts no message twice", `"send":["fast",{"wait":1},"slow",{"wait":1},"fast"],"expect":["fast","slow","fast"],"order":"strict"`},
 	}
-	out = r.Run(t.Context(), parsed(t, `"send":[{"unmasked":"x"}],"expect_close":1002`))
-	if !out.Pass {
-		t.Errorf("Run(unmasked) = %q, want a pass", out.Problem)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out := r.Run(t.Context(), parsed(t, tt.members))
+			if !out.Pass {
+				t.Errorf("Run(%s) = %q, want a pass", tt.members, out.Problem)
+			}
+		})
 	}
 }
 

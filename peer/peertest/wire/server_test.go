@@ -55,8 +55,9 @@ func (s script) start(t *testing.T) string {
 type conn struct {
 	nc      net.Conn
 	r       *bufio.Reader
-	mu      sync.Mutex // held for a whole frame
-	waiting json.RawMessage
+	mu      sync.Mutex      // held for a whole frame
+	waiting json.RawMessage // the id of the callMe under way
+	parts   []int           // frame sizes of the text message at hand
 }
 
 // frame writes a frame without a mask; first is its whole first byte.
@@ -134,7 +135,7 @@ func (c *conn) serve(s script) {
 				c.frame(0x8A, payload)
 			}
 		case 0x0, 0x1:
-			text = append(text, payload...)
+			text, c.parts = append(text, payload...), append(c.parts, len(payload))
 			if open = first&0x80 == 0; open {
 				continue
 			}
@@ -145,7 +146,7 @@ func (c *conn) serve(s script) {
 			for _, m := range out {
 				c.text(m)
 			}
-			text = nil
+			text, c.parts = nil, nil
 		}
 	}
 }
