@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/duetrpc/duet/peer/peertest/wire"
 )
 
@@ -51,16 +49,7 @@ func TestWireCases(t *testing.T) {
 		URL:    startReference(t),
 		Offers: []string{"subtract", "sum", "get_data", "numeric-ids", "ordered-notifications"},
 	}
-	outcomes := make([]wire.Outcome, len(cases))
-	var group errgroup.Group
-	group.SetLimit(32) // the cases mostly wait for silence
-	for i := range cases {
-		group.Go(func() error {
-			outcomes[i] = runner.Run(t.Context(), &cases[i])
-			return nil
-		})
-	}
-	_ = group.Wait()
+	outcomes := runner.RunAll(t.Context(), cases)
 	for i, out := range outcomes {
 		t.Run(cases[i].ID, func(t *testing.T) {
 			switch {

@@ -75,6 +75,8 @@ func Parse(r io.Reader) ([]Case, error) {
 	return cases, nil
 }
 
+// caseOf reads one line. Errors carry the path of the member, such as
+// alt[0]: expect[1]; Parse puts the line in front.
 func caseOf(line []byte) (Case, error) {
 	v, err := parseJSON(line)
 	if err != nil {
@@ -85,6 +87,7 @@ func caseOf(line []byte) (Case, error) {
 		return Case{}, err
 	}
 	c := Case{ID: f.str("id"), Topic: f.str("topic"), Note: f.str("note"), Source: f.str("source")}
+	// A case without a name could not be told apart in a report.
 	if f.err == nil && c.ID == "" {
 		return c, errors.New("id: missing")
 	}
@@ -105,6 +108,7 @@ func caseOf(line []byte) (Case, error) {
 	return c, f.done()
 }
 
+// alternativeOf reads an element of alt.
 func alternativeOf(v value) (Alternative, error) {
 	f, err := fieldsOf(v)
 	if err != nil {
@@ -144,6 +148,8 @@ type fields struct {
 	err  error
 }
 
+// fieldsOf starts on the members of v. Their names are unique already, since
+// parseJSON refuses an object in which one stands twice.
 func fieldsOf(v value) (*fields, error) {
 	if v.kind != object {
 		return nil, errors.New("want an object")
@@ -155,6 +161,7 @@ func fieldsOf(v value) (*fields, error) {
 	return f, nil
 }
 
+// fail keeps err, with its place, unless an earlier one is kept or err is nil.
 func (f *fields) fail(where string, err error) {
 	if f.err == nil && err != nil {
 		f.err = fmt.Errorf("%s: %w", where, err)
@@ -169,6 +176,7 @@ func (f *fields) done() error {
 	return f.err
 }
 
+// has says whether the member is there and nobody has taken it.
 func (f *fields) has(name string) bool {
 	_, ok := f.left[name]
 	return ok
@@ -185,6 +193,8 @@ func (f *fields) take(name string, k kind, want string) (value, bool) {
 	return v, ok
 }
 
+// str, flag, num, bytes, list and strs take a member of their kind. Absent
+// members are zero values: what must be there is checked where it is used.
 func (f *fields) str(name string) string {
 	v, _ := f.take(name, text, "a string")
 	return v.text
@@ -200,6 +210,7 @@ func (f *fields) flag(name string) bool {
 
 func (f *fields) num(name string, lo, hi int) int {
 	v, ok := f.take(name, number, "a number")
+	// Atoi refuses 1.0 and 1e2, which are whole, but nobody writes them.
 	n, err := strconv.Atoi(v.text)
 	if ok && (err != nil || n < lo || n > hi) {
 		f.fail(name, fmt.Errorf("want a whole number from %d to %d, not %s", lo, hi, v.text))
@@ -229,6 +240,7 @@ func (f *fields) strs(name string) []string {
 	return out
 }
 
+// patterns takes a list of patterns and compiles them.
 func (f *fields) patterns(name string) []*Pattern {
 	var out []*Pattern
 	for i, item := range f.list(name) {
@@ -243,6 +255,7 @@ func (f *fields) patterns(name string) []*Pattern {
 func (f *fields) codes(name string) []int {
 	v := f.left[name]
 	delete(f.left, name)
+	// A single code is read as a list of one.
 	items := []value{v}
 	switch v.kind {
 	case 0:

@@ -49,6 +49,7 @@ func dial(ctx context.Context, rawURL string, header http.Header) (*client, erro
 	if err != nil {
 		return nil, err
 	}
+	// ctx bounds the name look-up and the TLS handshake in here, too.
 	conn, err := connect(ctx, u)
 	if err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func dial(ctx context.Context, rawURL string, header http.Header) (*client, erro
 	return c, nil
 }
 
+// connect opens the stream. The port may be left out of the URL, as in any URL.
 func connect(ctx context.Context, u *url.URL) (net.Conn, error) {
 	port := u.Port()
 	switch {
@@ -91,7 +93,10 @@ func acceptFor(key string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// handshake sends the request and checks the answer as far as later frames
+// depend on it. The reader keeps what the server sent behind its answer.
 func (c *client) handshake(u *url.URL, header http.Header) error {
+	// 16 characters of rand.Text: the nonce needs this length and no more.
 	key := base64.StdEncoding.EncodeToString([]byte(rand.Text()[:16]))
 	h := header.Clone()
 	if h == nil {
@@ -122,6 +127,7 @@ func (c *client) handshake(u *url.URL, header http.Header) error {
 	return nil
 }
 
+// write sends f in one piece; the peer sees it whole or the stream ends.
 func (c *client) write(f frame) error {
 	_, err := c.conn.Write(f.append(nil))
 	return err
@@ -134,10 +140,12 @@ func (c *client) next() event {
 		if v, ok := errors.AsType[violation](err); ok {
 			return broken(v)
 		}
+		// An end of the stream without a close frame, a reset as well as an EOF.
 		if err != nil {
 			return event{op: opClose, code: noClose}
 		}
 		switch {
+		// Control frames may stand between the fragments of a message.
 		case f.op == opClose:
 			return closed(f.payload)
 		case f.op.control():
@@ -153,6 +161,7 @@ func (c *client) next() event {
 			return broken(violation(fmt.Sprintf("a message longer than %d bytes", maxMessage)))
 		}
 		if f.fin {
+			// The event owns the bytes from here on.
 			ev := event{op: c.open, payload: c.part}
 			c.open, c.part = 0, nil
 			return ev
@@ -160,6 +169,7 @@ func (c *client) next() event {
 	}
 }
 
+// broken is the event that ends a stream which can not be trusted any more.
 func broken(v violation) event {
 	return event{op: opClose, code: noClose, fault: "the server sent " + string(v)}
 }
@@ -175,6 +185,8 @@ func closed(body []byte) event {
 		return broken("a close frame with a body of one byte (RFC 6455 section 5.5.1)")
 	}
 	code := int(binary.BigEndian.Uint16(body))
+	// 1005, 1006 and 1015 stand for what no frame says; 1004 and the ranges that
+	// are only reserved are left alone.
 	switch {
 	case code < 1000, code > 4999, code == noCode, code == noClose, code == 1015:
 		return broken(violation(fmt.Sprintf("close code %d, which no frame may carry (RFC 6455 section 7.4)", code)))

@@ -32,6 +32,7 @@ type conversation struct {
 	code      int // of the server's close, once ended
 }
 
+// problem notes a fault. All of them are told, in the order they were seen.
 func (v *conversation) problem(format string, args ...any) {
 	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
@@ -41,6 +42,7 @@ func (v *conversation) read(over <-chan struct{}) {
 	for {
 		ev := v.client.next()
 		select {
+		// The channel has room, so the server is read even while items are sent.
 		case v.events <- ev:
 		case <-over:
 			return
@@ -76,6 +78,8 @@ func (v *conversation) play(items []Item) {
 	}
 }
 
+// inVain notes an item whose messages did not come. An end of the connection
+// is left to judge, since an alternative may permit it.
 func (v *conversation) inVain(i int, it Item) {
 	if !v.ended {
 		v.problem("send[%d] %s waited in vain", i, it)
@@ -100,6 +104,7 @@ func (v *conversation) send(f frame) bool {
 		return false
 	}
 	switch f.op {
+	// Only now: a ping that did not leave is owed no pong.
 	case opPing:
 		v.pings = append(v.pings, f.payload)
 	case opClose:
@@ -202,6 +207,7 @@ func (v *conversation) record(ev event) {
 	switch ev.op {
 	case opText, opBinary:
 		m := messageOf(ev)
+		// Before the probe has left, its id is an id like any other.
 		if ok, problem := v.probe.answers(m); ok && v.probed {
 			if v.answers++; problem != "" {
 				v.problem("%s", problem)

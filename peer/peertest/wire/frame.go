@@ -41,6 +41,7 @@ type frame struct {
 
 // append writes f as a client writes frames: masked, unless it must not be.
 func (f frame) append(b []byte) []byte {
+	// FIN, the reserved bits and the opcode share the first byte.
 	first := f.rsv | byte(f.op)
 	if f.fin {
 		first |= 0x80
@@ -50,6 +51,8 @@ func (f frame) append(b []byte) []byte {
 	if f.unmasked {
 		mask = 0
 	}
+	// The shortest of the three forms of the length (RFC 6455 section 5.2).
+	// A control frame may be given more than it can hold: a case asks for that.
 	switch n := len(f.payload); {
 	case n <= maxControl:
 		b = append(b, mask|byte(n))
@@ -61,6 +64,7 @@ func (f frame) append(b []byte) []byte {
 	if f.unmasked {
 		return append(b, f.payload...)
 	}
+	// A fresh key for each frame (RFC 6455 section 5.3).
 	var key [4]byte
 	rand.Read(key[:]) // never fails, by its contract
 	b = append(b, key[:]...)
@@ -94,6 +98,7 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	case f.op > opBinary && f.op < opClose || f.op > opPong:
 		return f, violation(fmt.Sprintf("a frame with opcode %#x (RFC 6455 section 5.2)", byte(f.op)))
 	}
+	// The mask bit is 0 here, so the rest of the byte is the length.
 	n := uint64(head[1])
 	if n > maxControl && f.op.control() {
 		return f, violation("a control frame longer than 125 bytes (RFC 6455 section 5.5)")

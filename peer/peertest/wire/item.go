@@ -20,8 +20,11 @@ type Item struct {
 // String returns the item as it stands in the case.
 func (it Item) String() string { return it.src }
 
+// textFrame is a whole text message in one frame.
 func textFrame(s string) frame { return frame{fin: true, op: opText, payload: []byte(s)} }
 
+// itemOf reads an element of send. The member that is there decides what the
+// item is; a member that does not go with it is an error.
 func itemOf(v value) (Item, error) {
 	it := Item{src: v.String()}
 	if v.kind == text {
@@ -52,6 +55,7 @@ func (f *fields) frames() []frame {
 		return []frame{{fin: true, op: op, payload: payload}}
 	}
 	switch {
+	// Bytes that no JSON string can hold, such as broken UTF-8.
 	case f.has("b64"):
 		fr := frame{fin: true, op: opText, payload: f.bytes("b64")}
 		if f.flag("binary") {
@@ -64,6 +68,7 @@ func (f *fields) frames() []frame {
 			parts = append(parts, []byte(s))
 		}
 		return fragments(parts, f.flag("ping_between"), f.flag("empty_tail"))
+	// Frames may cut a character in two; texts could not say that.
 	case f.has("fragments_b64"):
 		var parts [][]byte
 		for i, s := range f.strs("fragments_b64") {
@@ -78,6 +83,8 @@ func (f *fields) frames() []frame {
 			f.fail("interleave_data_frame", errors.New("want two texts"))
 			return nil
 		}
+		// The first message never ends; the second frame has an opcode of its own,
+		// which is what RFC 6455 section 5.4 forbids.
 		open := textFrame(two[0])
 		open.fin = false
 		return []frame{open, textFrame(two[1])}
@@ -88,6 +95,7 @@ func (f *fields) frames() []frame {
 	case f.has("rsv"):
 		fr := textFrame(f.str("text"))
 		if n := f.num("rsv", 1, 3); f.err == nil {
+			// RSV1 is the bit beside FIN.
 			fr.rsv = 0x80 >> n
 		}
 		return []frame{fr}
@@ -98,6 +106,7 @@ func (f *fields) frames() []frame {
 	case f.has("close"):
 		code := f.num("close", 0, 0xFFFF)
 		return control(opClose, append(binary.BigEndian.AppendUint16(nil, uint16(code)), f.str("reason")...))
+	// A body as it comes, also one that is too short for a code.
 	case f.has("close_raw_b64"):
 		return control(opClose, f.bytes("close_raw_b64"))
 	}

@@ -55,6 +55,7 @@ func parseJSON(b []byte) (value, error) {
 	if !utf8.Valid(b) {
 		return value{}, errors.New("not UTF-8")
 	}
+	// Checked once here, so that strings may be copied byte by byte below.
 	s := scanner{b: b}
 	s.space()
 	v, err := s.value(0)
@@ -82,6 +83,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
+// space steps over JSON whitespace, which is less than Unicode's.
 func (s *scanner) space() {
 	for s.at < len(s.b) && isSpace(s.b[s.at]) {
 		s.at++
@@ -92,6 +94,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// bad says where the text stops being JSON.
 func (s *scanner) bad() error {
 	if s.at >= len(s.b) {
 		return errors.New("the JSON text is cut off")
@@ -99,6 +102,7 @@ func (s *scanner) bad() error {
 	return fmt.Errorf("not JSON at byte %d", s.at)
 }
 
+// value reads one value and remembers how it was written.
 func (s *scanner) value(depth int) (value, error) {
 	start := s.at
 	v, err := s.any(depth)
@@ -106,6 +110,7 @@ func (s *scanner) value(depth int) (value, error) {
 	return v, err
 }
 
+// any decides by the first character; depth counts the brackets around it.
 func (s *scanner) any(depth int) (value, error) {
 	if depth > maxDepth {
 		return value{}, fmt.Errorf("nested deeper than %d levels", maxDepth)
@@ -132,6 +137,7 @@ func (s *scanner) any(depth int) (value, error) {
 
 func (s *scanner) object(depth int) (value, error) {
 	v := value{kind: object}
+	// A map and not a search through names: a hostile object may have a million.
 	seen := map[string]bool{}
 	more, err := s.open('}')
 	for ; more && err == nil; more, err = s.next('}') {
@@ -200,6 +206,7 @@ func (s *scanner) number() (value, error) {
 	if s.peek() == '-' {
 		s.at++
 	}
+	// A zero stands alone: in 01 the 1 is what follows the number.
 	if s.peek() == '0' {
 		s.at++
 	} else if !s.digits() {
@@ -222,6 +229,7 @@ func (s *scanner) number() (value, error) {
 	return value{kind: number, text: string(s.b[start:s.at])}, nil
 }
 
+// digits steps over digits and says whether there was one.
 func (s *scanner) digits() bool {
 	start := s.at
 	for isDigit(s.peek()) {
@@ -243,6 +251,7 @@ func (s *scanner) string() (string, error) {
 		case c == '"':
 			s.at++
 			return string(out), nil
+		// Also 0 from peek: the text ended inside the string.
 		case c < 0x20:
 			return "", s.bad()
 		case c != '\\':
@@ -266,6 +275,7 @@ func (s *scanner) string() (string, error) {
 			return "", s.bad()
 		}
 		if utf16.IsSurrogate(r) {
+			// A high half wants its low half right behind it; anything else stays.
 			mark := s.at
 			if low, ok := s.lowUnit(); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
 				out = utf8.AppendRune(out, utf16.DecodeRune(r, low))
@@ -303,6 +313,7 @@ func (s *scanner) unit() (rune, bool) {
 	return rune(n), true
 }
 
+// escapes maps the short escapes of RFC 8259 section 7.
 func escapes(c byte) (byte, bool) {
 	switch c {
 	case '"', '\\', '/':

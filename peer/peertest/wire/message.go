@@ -15,6 +15,8 @@ type message struct {
 	used   bool // counted by a wait or a capture
 }
 
+// messageOf reads a message. A broken one is kept with its fault: it is shown,
+// an expression may still mean it, and the case fails by the rules.
 func messageOf(ev event) message {
 	m := message{text: string(ev.payload), bare: bare(ev.payload), binary: ev.op == opBinary}
 	v, err := parseJSON(ev.payload)
@@ -46,6 +48,7 @@ func (m message) isRequest(method string) (id value, ok bool) {
 // String shortens a message for people; the whole of it is in the Outcome.
 func (m message) String() string { return short(m.text) }
 
+// short cuts what is too long to read, at the border of a character.
 func short(s string) string {
 	const most = 240
 	if len(s) <= most {
@@ -82,6 +85,8 @@ type probe struct {
 	params value // of kind 0: any result will do
 }
 
+// probeOf reads the text of a probe. It must have an id, or its answer could
+// not be told from the messages of the case.
 func probeOf(s string) (probe, error) {
 	v, err := parseJSON([]byte(s))
 	if err != nil {
@@ -104,6 +109,7 @@ func (p probe) answers(m message) (ok bool, problem string) {
 	if !has || request || m.fault != "" || id.kind != p.id.kind || id.text != p.id.text {
 		return false, ""
 	}
+	// "*" as a pattern: any result.
 	want := value{kind: text, text: "*"}
 	if p.params.kind != 0 {
 		want = p.params

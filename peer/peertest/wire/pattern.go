@@ -27,6 +27,7 @@ type captures map[string]value
 func patternOf(v value) (*Pattern, error) {
 	p := &Pattern{src: v.String(), v: v}
 	if v.kind == text {
+		// Texts at the top are expressions: no JSON-RPC message is a bare string.
 		re, err := regexp.Compile(v.text)
 		if err != nil {
 			return nil, err
@@ -37,6 +38,7 @@ func patternOf(v value) (*Pattern, error) {
 	return p, check(v)
 }
 
+// check looks for operators that can not work, at every depth.
 func check(v value) error {
 	if choice, ok := operator(v, "$in"); ok && (choice.kind != array || len(choice.items) == 0) {
 		return errors.New("$in: want an array that is not empty")
@@ -92,6 +94,8 @@ func matchValue(p, v value, caps captures, top bool) bool {
 		if p.text == "*" {
 			return true
 		}
+		// A name that was never captured is a string like any other, and matches
+		// only itself.
 		if name, ok := reference(p.text); ok {
 			if id, ok := caps[name]; ok {
 				return v.kind == id.kind && v.text == id.text
@@ -108,6 +112,7 @@ func matchValue(p, v value, caps captures, top bool) bool {
 		if len(p.items) != len(v.items) {
 			return false
 		}
+		// Elements are compared deeper down, where order counts again.
 		fits := func(i, j int) bool { return matchValue(p.items[j], v.items[i], caps, false) }
 		if top && responses(p) {
 			return assign(len(v.items), len(p.items), fits)
@@ -117,6 +122,7 @@ func matchValue(p, v value, caps captures, top bool) bool {
 	return p.text == v.text
 }
 
+// matchObject wants exactly the members of p, save those marked with "?".
 func matchObject(p, v value, caps captures) bool {
 	found := 0
 	for i, name := range p.names {
@@ -176,6 +182,7 @@ func assign(n, m int, fits func(i, j int) bool) bool {
 		}
 		return false
 	}
+	// Every thing is placed once; a later one may push it to another place.
 	for i := range n {
 		if !place(i, make([]bool, m)) {
 			return false

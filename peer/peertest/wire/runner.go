@@ -76,11 +76,14 @@ func (r *Runner) Run(ctx context.Context, c *Case) Outcome {
 		events:   make(chan event, 1024), // so that a talkative server does not stop reading us
 		outcomes: c.outcomes(), caps: captures{},
 	}
+	// over lets the reader go when its events are wanted no more.
 	over := make(chan struct{})
 	var reader sync.WaitGroup
 	reader.Go(func() { v.read(over) })
 	v.play(c.Send)
 	v.settle()
+	// Judged before leaving: what the server says to our close is not part of
+	// the case.
 	n := v.judge(c.Forbid)
 	for _, m := range v.messages {
 		out.Messages = append(out.Messages, m.text)
@@ -99,6 +102,7 @@ func (r *Runner) Run(ctx context.Context, c *Case) Outcome {
 // order of cases.
 func (r *Runner) RunAll(ctx context.Context, cases []Case) []Outcome {
 	outcomes := make([]Outcome, len(cases))
+	// Slots and not workers, so that outcomes need no sorting afterwards.
 	slots := make(chan struct{}, parallel)
 	var all sync.WaitGroup
 	for i := range cases {

@@ -35,6 +35,7 @@ func (v *conversation) complete() bool {
 // reached returns the number of the first outcome that is reached, or -1.
 func (v *conversation) reached() int {
 	return slices.IndexFunc(v.outcomes, func(o Alternative) bool {
+		// An outcome without a close needs the connection up, the others down.
 		if v.ended != (o.Close != nil) || v.ended && !slices.Contains(o.Close, v.code) {
 			return false
 		}
@@ -59,6 +60,8 @@ func (v *conversation) judge(forbid []*Pattern) int {
 		v.problem("the probe was answered %d times", v.answers)
 	}
 	if !v.ended {
+		// A connection that has ended owes neither pongs nor an answer; that it
+		// ended is judged by the outcome.
 		if v.probed && v.answers == 0 {
 			v.problem("the probe was not answered")
 		}
@@ -74,7 +77,8 @@ func (v *conversation) judge(forbid []*Pattern) int {
 	return n
 }
 
-// explain compares with the first expectation, the one a reader knows.
+// explain says why no outcome was reached. It compares with the first
+// expectation, the one a reader of the case knows.
 func (v *conversation) explain() {
 	o := v.outcomes[0]
 	switch {
@@ -106,6 +110,8 @@ func (v *conversation) compare(o Alternative) {
 			v.problem("message %d is not expected", i+1)
 		}
 	}
+	// An expectation that some message meets is not missing, even if that
+	// message is needed elsewhere; the count below tells such a case.
 	for _, p := range o.Expect {
 		if !slices.ContainsFunc(v.messages, func(m message) bool { return p.match(m, v.caps) }) {
 			v.problem("never came: %s", short(p.String()))
@@ -116,6 +122,7 @@ func (v *conversation) compare(o Alternative) {
 	}
 }
 
+// closeText puts a close code into words.
 func closeText(code int) string {
 	switch code {
 	case noCode:
