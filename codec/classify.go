@@ -3,17 +3,20 @@ package codec
 import (
 	"bytes"
 	"math/bits"
-	"slices"
 )
 
-// classify fills in m from the members of an object, which is all that decides
-// what the message is.
+// classify fills in m from the members of an object. Which members are present
+// decides the kind of the message, before anything in them is judged, so a
+// fault never turns a response into something to run or to answer, nor a call
+// into a notification.
 func (s *scanner) classify(m *Message, inBatch bool, rules *Rules) {
 	got := &s.got
 	if got.seen.has(methodMember) {
 		s.request(m, inBatch, rules)
 		return
 	}
+	// Without a method the id is not the sender's own but one of ours, or is
+	// meant to be: the rules for the ids of requests do not apply.
 	var id ID
 	fault := IDMissing
 	if got.seen.has(idMember) {
@@ -23,11 +26,14 @@ func (s *scanner) classify(m *Message, inBatch bool, rules *Rules) {
 		id = ID{}
 	}
 	switch {
+	// A response candidate.
 	case got.seen.has(resultMember) || got.seen.has(errorMember):
 		m.ID = id
 		s.response(m, fault, rules)
+	// Version and id and nothing else, not even an extra member.
 	case got.seen == 1<<versionMember|1<<idMember && s.common() == NoFault && fault == NoFault:
 		m.Kind, m.ID = Bare, id
+	// Not clearly a request, so an id in it is no id to answer to.
 	default:
 		m.Kind, m.ID = Invalid, NullID()
 		if m.Fault = s.common(); m.Fault == NoFault {
@@ -48,7 +54,7 @@ func (s *scanner) common() Fault {
 	return NoFault
 }
 
-// request judges an object with a method member.
+// request judges an object with a method member (JSON-RPC 2.0 section 4).
 func (s *scanner) request(m *Message, inBatch bool, rules *Rules) {
 	got := &s.got
 	if method := s.raw(methodMember); method[0] == '"' {
@@ -91,7 +97,8 @@ func (s *scanner) request(m *Message, inBatch bool, rules *Rules) {
 	}
 }
 
-// requestFault returns what is wrong with a request apart from its id.
+// requestFault returns what is wrong with a request apart from its id, which
+// also decides about the reply and so is judged by request itself.
 func (s *scanner) requestFault(method []byte, inBatch bool, rules *Rules) Fault {
 	got := &s.got
 	if fault := s.common(); fault != NoFault {
@@ -102,7 +109,7 @@ func (s *scanner) requestFault(method []byte, inBatch bool, rules *Rules) Fault 
 		return MethodNotString
 	case got.seen.has(resultMember) || got.seen.has(errorMember):
 		return MethodWithResult
-	case inBatch && slices.Contains(rules.NotInBatch, string(method)):
+	case inBatch && rules.keepsFromBatch(method):
 		return MethodInBatch
 	case !got.seen.has(paramsMember):
 		return NoFault
@@ -170,7 +177,9 @@ func (s *scanner) response(m *Message, idFault Fault, rules *Rules) {
 	}
 }
 
-// errorObject makes an Error of the error member.
+// errorObject makes an Error of the error member (JSON-RPC 2.0 section 5.1). Its
+// duplicates were found before. The code may be written as 5.0 or 5e0, since
+// that is the same JSON number, but it has to be an integer.
 func (s *scanner) errorObject() (*Error, Fault) {
 	got := &s.got
 	if s.raw(errorMember)[0] != '{' {
@@ -192,5 +201,3 @@ func (s *scanner) errorObject() (*Error, Fault) {
 	}
 	return e, NoFault
 }
-
-func startsNumber(c byte) bool { return c == '-' || digit(c) }

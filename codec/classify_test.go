@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,8 +49,16 @@ func one(t *testing.T, text string, rules *codec.Rules) codec.Message {
 	return e.Messages[0]
 }
 
-// The members jsonrpc, "v", are left out of the rows: {v,...} stands for
-// {"jsonrpc":"2.0",...}.
+// version writes out the short form of the tables, where v stands for the
+// member "jsonrpc":"2.0".
+func version(text string) string {
+	const long = `"jsonrpc":"2.0"`
+	text = strings.ReplaceAll(text, "{v", "{"+long)
+	text = strings.ReplaceAll(text, "{ v", "{ "+long)
+	text = strings.ReplaceAll(text, ",v}", ","+long+"}")
+	return strings.ReplaceAll(text, ",v,", ","+long+",")
+}
+
 var classified = []struct{ name, text, want string }{
 	// What the four legal kinds are made of.
 	{"call", `{v,"method":"m","params":[1],"id":1}`, `call id=1 method=m params=[1]`},
@@ -77,6 +86,7 @@ var classified = []struct{ name, text, want string }{
 	{"error with empty message", `{v,"id":1,"error":{"code":0,"message":""}}`, `response id=1 jsonrpc error 0: `},
 	{"error with escaped message", `{v,"id":1,"error":{"code":0,"message":"\u0061\n\ud83d\ude00"}}`, "response id=1 jsonrpc error 0: a\n😀"},
 	{"error with half a surrogate in its message", `{v,"id":1,"error":{"code":0,"message":"a\ud800\udbffb"}}`, "response id=1 jsonrpc error 0: a\uFFFD\uFFFDb"},
+	{"error with half a surrogate after Hangul", `{v,"id":1,"error":{"code":0,"message":"힣\ud800\ud7ff"}}`, "response id=1 jsonrpc error 0: 힣\uFFFD\xed\x9f\xbf"},
 
 	// Exact names.
 	{"escaped names", `{"\u006asonrpc":"2.0","\u006dethod":"m","i\u0064":1,"par\u0061ms":[]}`, `call id=1 method=m params=[]`},
@@ -229,15 +239,6 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// version writes out the short form of the tables.
-func version(text string) string {
-	const long = `"jsonrpc":"2.0"`
-	text = strings.ReplaceAll(text, "{v", "{"+long)
-	text = strings.ReplaceAll(text, "{ v", "{ "+long)
-	text = strings.ReplaceAll(text, ",v}", ","+long+"}")
-	return strings.ReplaceAll(text, ",v,", ","+long+",")
-}
-
 // A message with a method never becomes a response and one without never runs,
 // whatever else is in it: all subsets of members, each with good and bad values.
 func TestClassifySubsets(t *testing.T) {
@@ -257,60 +258,57 @@ func TestClassifySubsets(t *testing.T) {
 			}
 			return
 		}
-		var present []string
-		for _, m := range members {
-			if m != "" {
-				present = append(present, m)
-			}
-		}
-		text := "{" + strings.Join(present, ",") + "}"
-		m := one(t, text, nil)
-		id, method, result, failure := members[1], members[2], members[4], members[5]
-		var allowed []codec.Kind
-		switch {
-		case strings.HasPrefix(method, `"method":"m"`) && id == "":
-			allowed = []codec.Kind{codec.Notification, codec.BadNotification}
-		case method != "":
-			allowed = []codec.Kind{codec.Call, codec.Invalid}
-		case result != "" || failure != "":
-			allowed = []codec.Kind{codec.Response, codec.BadResponse}
-		default:
-			allowed = []codec.Kind{codec.Invalid, codec.Bare}
-		}
-		ok := false
-		for _, k := range allowed {
-			ok = ok || m.Kind == k
-		}
-		if !ok {
-			t.Errorf("Decode(%s) = %s, want one of %v", text, show(m), allowed)
-		}
-		faulty := m.Kind == codec.Invalid || m.Kind == codec.BadNotification || m.Kind == codec.BadResponse
-		if faulty != (m.Fault != codec.NoFault) {
-			t.Errorf("Decode(%s) = %s, want a fault exactly where it is refused", text, show(m))
-		}
-		if own := method != "" && (id == `"id":1` || id == `"id":null`); m.Kind == codec.Invalid && own {
-			if want := strings.TrimPrefix(id, `"id":`); m.ID.String() != want {
-				t.Errorf("Decode(%s) = %s, want id %s", text, show(m), want)
-			}
-		} else if m.Kind == codec.Invalid && !m.ID.IsNull() {
-			t.Errorf("Decode(%s) = %s, want id null", text, show(m))
-		}
+		present := slices.DeleteFunc(slices.Clone(members), func(m string) bool { return m == "" })
+		subset(t, "{"+strings.Join(present, ",")+"}", members[1], members[2], members[4]+members[5])
 	}
 	walk(nil)
 }
 
+// subset checks the message that text carries against what its id, its method
+// and its result or error, as they stand in the text, allow it to be.
+func subset(t *testing.T, text, id, method, outcome string) {
+	t.Helper()
+	m := one(t, text, nil)
+	var allowed []codec.Kind
+	switch {
+	case strings.HasPrefix(method, `"method":"m"`) && id == "":
+		allowed = []codec.Kind{codec.Notification, codec.BadNotification}
+	case method != "":
+		allowed = []codec.Kind{codec.Call, codec.Invalid}
+	case outcome != "":
+		allowed = []codec.Kind{codec.Response, codec.BadResponse}
+	default:
+		allowed = []codec.Kind{codec.Invalid, codec.Bare}
+	}
+	if !slices.Contains(allowed, m.Kind) {
+		t.Errorf("Decode(%s) = %s, want one of %v", text, show(m), allowed)
+	}
+	refused := m.Kind == codec.Invalid || m.Kind == codec.BadNotification || m.Kind == codec.BadResponse
+	if refused != (m.Fault != codec.NoFault) {
+		t.Errorf("Decode(%s) = %s, want a fault exactly where it is refused", text, show(m))
+	}
+	want := "null"
+	if method != "" && id == `"id":1` {
+		want = "1"
+	}
+	if m.Kind == codec.Invalid && m.ID.String() != want {
+		t.Errorf("Decode(%s) = %s, want id %s", text, show(m), want)
+	}
+}
+
 func TestRules(t *testing.T) {
 	mcp := codec.Rules{NoNullID: true, IntegerID: true, ObjectParams: true, ObjectResult: true, NoBatch: true}
+	const outside = `invalid message: id is outside the range accepted here id=null method=m`
 	for _, row := range []struct {
 		name  string
 		rules codec.Rules
 		text  string
 		want  string
 	}{
-		{"null id refused", mcp, `{v,"method":"m","id":null}`, `invalid message: id is outside the range accepted here id=null method=m`},
+		{"null id refused", mcp, `{v,"method":"m","id":null}`, outside},
 		{"null id of an error", mcp, `{v,"id":null,"error":{"code":1,"message":"m"}}`, `response id=null jsonrpc error 1: m`},
-		{"fraction refused", mcp, `{v,"method":"m","id":1.5}`, `invalid message: id is outside the range accepted here id=null method=m`},
-		{"integral value", mcp, `{v,"method":"m","id":15e-1}`, `invalid message: id is outside the range accepted here id=null method=m`},
+		{"fraction refused", mcp, `{v,"method":"m","id":1.5}`, outside},
+		{"fraction by exponent refused", mcp, `{v,"method":"m","id":15e-1}`, outside},
 		{"integral 1.0", mcp, `{v,"method":"m","id":1.0}`, `call id=1.0 method=m`},
 		{"integral 10e-1", mcp, `{v,"method":"m","id":10e-1}`, `call id=10e-1 method=m`},
 		{"integral 1e400", mcp, `{v,"method":"m","id":1e400}`, `call id=1e400 method=m`},
@@ -325,13 +323,13 @@ func TestRules(t *testing.T) {
 		{"null result beside an error", mcp, `{v,"id":1,"result":null,"error":{"code":1,"message":"m"}}`, `response id=1 jsonrpc error 1: m`},
 		{"32 bits", codec.Rules{IDBits: 32}, `{v,"method":"m","id":2147483647}`, `call id=2147483647 method=m`},
 		{"32 bits, least", codec.Rules{IDBits: 32}, `{v,"method":"m","id":-2147483648}`, `call id=-2147483648 method=m`},
-		{"32 bits, over", codec.Rules{IDBits: 32}, `{v,"method":"m","id":2147483648}`, `invalid message: id is outside the range accepted here id=null method=m`},
-		{"32 bits, under", codec.Rules{IDBits: 32}, `{v,"method":"m","id":-2147483649}`, `invalid message: id is outside the range accepted here id=null method=m`},
-		{"32 bits, fraction", codec.Rules{IDBits: 32}, `{v,"method":"m","id":0.5}`, `invalid message: id is outside the range accepted here id=null method=m`},
+		{"32 bits, over", codec.Rules{IDBits: 32}, `{v,"method":"m","id":2147483648}`, outside},
+		{"32 bits, under", codec.Rules{IDBits: 32}, `{v,"method":"m","id":-2147483649}`, outside},
+		{"32 bits, fraction", codec.Rules{IDBits: 32}, `{v,"method":"m","id":0.5}`, outside},
 		{"64 bits", codec.Rules{IntegerID: true, IDBits: 64}, `{v,"method":"m","id":9223372036854775807}`, `call id=9223372036854775807 method=m`},
-		{"64 bits, over", codec.Rules{IntegerID: true, IDBits: 64}, `{v,"method":"m","id":9223372036854775808}`, `invalid message: id is outside the range accepted here id=null method=m`},
+		{"64 bits, over", codec.Rules{IntegerID: true, IDBits: 64}, `{v,"method":"m","id":9223372036854775808}`, outside},
 		{"bits over 64", codec.Rules{IDBits: 99}, `{v,"method":"m","id":-9223372036854775808}`, `call id=-9223372036854775808 method=m`},
-		{"bits leave strings and null alone", codec.Rules{IDBits: 32}, `{v,"method":"m","id":null}`, `call id=null method=m`},
+		{"bits leave null alone", codec.Rules{IDBits: 32}, `{v,"method":"m","id":null}`, `call id=null method=m`},
 		{"null params absent", codec.Rules{NullParams: true}, `{v,"method":"m","id":1,"params":null}`, `call id=1 method=m`},
 		{"null params absent in a notification", codec.Rules{NullParams: true, ObjectParams: true}, `{v,"method":"m","params":null}`, `notification method=m`},
 		{"null params, others refused", codec.Rules{NullParams: true}, `{v,"method":"m","id":1,"params":false}`, `invalid message: params is not an array or an object id=1 method=m`},
@@ -358,22 +356,24 @@ func TestCheckDuplicates(t *testing.T) {
 	if err := codec.Check(text, nil); err != nil {
 		t.Errorf("Check(%s) = %v, want accepted", text, err)
 	}
-	if err := codec.Check(text, &codec.Rules{NoDuplicates: true}); err == nil {
-		t.Errorf("Check(%s) accepted, want duplicates refused", text)
+	err := codec.Check(text, &codec.Rules{NoDuplicates: true})
+	const want = "codec: an object ends here that has a member twice at byte 32"
+	if err == nil || err.Error() != want {
+		t.Errorf("Check(%s) = %v, want %s", text, err, want)
 	}
 }
 
-// Each kind and fault has a sentence of its own.
+// Each kind and fault has words of its own.
 func TestStrings(t *testing.T) {
-	seen := map[string]bool{}
+	seen := map[string]bool{"": true, "unknown fault": true, "unknown kind": true}
 	for f := codec.NoFault; f <= codec.ErrorMessageInvalid; f++ {
-		if text := f.String(); seen[text] || text == "unknown fault" {
+		if text := f.String(); seen[text] {
 			t.Errorf("Fault(%d).String() = %q, want a sentence of its own", f, text)
 		}
 		seen[f.String()] = true
 	}
 	for k := codec.Invalid; k <= codec.Bare; k++ {
-		if text := k.String(); seen[text] || text == "unknown kind" {
+		if text := k.String(); seen[text] {
 			t.Errorf("Kind(%d).String() = %q, want words of its own", k, text)
 		}
 		seen[k.String()] = true

@@ -5,22 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// The Open functions append a message up to the place of its last value, which
-// the caller appends as JSON; [Close] ends the message. Nothing in this file
-// checks values, see [Check].
-
-// OpenCall appends a call up to its params.
+// OpenCall appends a call up to the place of its params, so that a caller can
+// marshal them straight into the message and end it with [Close]. Neither this
+// nor any function below checks that a value is JSON; see [Check].
 func OpenCall(dst []byte, id int64, method string) []byte {
 	return append(appendCallHead(dst, id, method), `,"params":`...)
 }
 
-// OpenNotification appends a notification up to its params.
+// OpenNotification appends a notification up to the place of its params.
 func OpenNotification(dst []byte, method string) []byte {
 	return append(appendNotificationHead(dst, method), `,"params":`...)
 }
 
-// OpenResult appends a success response up to its result. An absent id is
-// written as null.
+// OpenResult appends a success response up to the place of its result. An
+// absent id is written as null.
 func OpenResult(dst []byte, id ID) []byte {
 	return append(appendResponseHead(dst, id), `,"result":`...)
 }
@@ -71,6 +69,9 @@ func AppendError(dst []byte, id ID, e *Error) []byte {
 	return append(dst, "}}"...)
 }
 
+// The heads write the version first, then the id, then the method: the order
+// in which the specification shows them, and a reader of logs expects them.
+
 func appendCallHead(dst []byte, id int64, method string) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = strconv.AppendInt(dst, id, 10)
@@ -92,7 +93,7 @@ func appendResponseHead(dst []byte, id ID) []byte {
 // section 7 demands; each byte that is not UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	done := 0
+	done := 0 // s[:done] is written; what follows is copied in runs
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {

@@ -5,8 +5,8 @@ package codec
 const keepMessages = 64
 
 // An Envelope is what one text of the transport carries: a message or a batch.
-// The zero Envelope is ready. Decode reuses it, so a reader needs only one; it
-// is not for concurrent use.
+// The zero Envelope is ready. Decode reuses it, so a reader needs only one; until
+// then it holds on to the text. It is not for concurrent use.
 type Envelope struct {
 	Batch    bool      // the text is an array
 	Fault    Fault     // not NoFault: the array is refused whole, with one InvalidRequest and id null
@@ -27,15 +27,14 @@ func (e *Envelope) Decode(text []byte, rules *Rules) error {
 	if rules == nil {
 		rules = &base
 	}
-	clear(e.Messages) // or the last text would stay reachable
-	e.Batch, e.Fault, e.Messages = false, NoFault, e.Messages[:0]
-	if cap(e.Messages) > keepMessages {
-		e.Messages = nil
-	}
+	e.Batch, e.Fault = false, NoFault
+	e.empty()
 	s := &e.scan
 	s.reset(text)
 	s.limit, s.unique = rules.depth(), rules.NoDuplicates
 
+	// One transport message is one JSON text. Two texts in a row are refused
+	// whole, so that the second is not lost in silence.
 	i := space(text, 0)
 	if at(text, i) == '[' {
 		e.Batch = true
@@ -49,13 +48,23 @@ func (e *Envelope) Decode(text []byte, rules *Rules) error {
 		}
 	}
 	err := s.err
-	s.reset(nil)
+	s.reset(nil) // the scratch must not keep the text alive
 	if i < 0 {
-		clear(e.Messages)
-		e.Batch, e.Fault, e.Messages = false, NoFault, e.Messages[:0]
+		e.Batch, e.Fault = false, NoFault
+		e.empty()
 		return err
 	}
 	return nil
+}
+
+// empty lets go of the messages and what they alias, and of their room if it is
+// more than usual.
+func (e *Envelope) empty() {
+	clear(e.Messages)
+	e.Messages = e.Messages[:0]
+	if cap(e.Messages) > keepMessages {
+		e.Messages = nil
+	}
 }
 
 // batch reads the array at text[i]. It is whole or nothing: also the elements
@@ -87,8 +96,7 @@ func (e *Envelope) batch(i int, rules *Rules) int {
 			i = space(s.text, i+1)
 		case ']':
 			if e.Fault != NoFault {
-				clear(e.Messages)
-				e.Messages = e.Messages[:0]
+				e.empty()
 			}
 			return i + 1
 		default:
@@ -97,7 +105,9 @@ func (e *Envelope) batch(i int, rules *Rules) int {
 	}
 }
 
-// message reads one message at text[i]; depth is 1 inside a batch.
+// message reads the message at text[i]; depth is 1 inside a batch and else 0.
+// Whatever JSON stands there becomes a message, since a bad one is answered in
+// its place (JSON-RPC 2.0 section 6); an array inside an array is a bad one.
 func (e *Envelope) message(i, depth int, rules *Rules) int {
 	s := &e.scan
 	e.Messages = append(e.Messages, Message{})
@@ -129,7 +139,7 @@ func Check(value []byte, rules *Rules) error {
 		}
 	}
 	if i >= 0 && s.got.twice.has(nestedMember) {
-		i = s.fail(0, "an object has a member that stands twice")
+		i = s.fail(s.twiceAt, "an object ends here that has a member twice")
 	}
 	if i < 0 {
 		return s.err

@@ -65,17 +65,18 @@ func ParseID(literal []byte) (ID, error) {
 	return id.Clone(), nil
 }
 
-// idOf makes an id of the literal of a valid JSON value.
+// idOf makes an id, which aliases literal, of a valid JSON value. JSON-RPC 2.0
+// section 4 knows strings, numbers and null.
 func idOf(literal []byte) (ID, Fault) {
 	if len(literal) > maxID {
 		return ID{}, IDTooLong
 	}
-	switch literal[0] {
-	case '"':
+	switch c := literal[0]; {
+	case c == '"':
 		return ID{stringID, literal}, NoFault
-	case 'n':
+	case c == 'n':
 		return NullID(), NoFault
-	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+	case startsNumber(c):
 		return ID{numberID, literal}, NoFault
 	}
 	return ID{}, IDInvalid

@@ -50,6 +50,8 @@ func parseDecimal(literal []byte) *decimal {
 		d.exp.SetString(string(bytes.TrimPrefix(literal[i+1:], []byte("+"))), 10)
 	}
 	mantissa, d.negative = bytes.CutPrefix(mantissa, []byte("-"))
+	// Both sides of the point become one run of digits. Moving the point to
+	// its end, and dropping zeros there, is made good in the exponent.
 	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
 	all := append(append(make([]byte, 0, len(mantissa)), whole...), fraction...)
 	d.digits = bytes.TrimRight(all, "0")
@@ -75,7 +77,8 @@ func (d *decimal) String() string {
 }
 
 // integer returns the exact value of a valid JSON number if it is an int64.
-// Plain digits, which is what nearly every end sends, take the short way.
+// Plain digits, which is what nearly every end sends, take the short way; a
+// literal that is longer than an id may be is refused for its cost.
 func integer(literal []byte) (int64, bool) {
 	if n, ok := plainInteger(literal); ok {
 		return n, true
@@ -83,6 +86,8 @@ func integer(literal []byte) (int64, bool) {
 	if len(literal) > maxID {
 		return 0, false
 	}
+	// From ten to the nineteenth on no int64 is left, so no more zeros than
+	// that are ever written out, whatever the exponent.
 	d := parseDecimal(literal)
 	if !d.integral() || !d.exp.IsInt64() || d.exp.Int64() > 18 {
 		return 0, false

@@ -18,7 +18,7 @@ const (
 	nestedMember  // a name anywhere else
 )
 
-// A set of members.
+// A set of members, one bit each.
 type set uint16
 
 func (s *set) add(m member)     { *s |= 1 << m }
@@ -29,10 +29,12 @@ type members struct {
 	seen  set       // present
 	twice set       // present more than once
 	text  set       // a string, at least one of them
-	spans [9][2]int // from and to of the first value; meaningless unless seen
+	spans [9][2]int // from and to of the first value; what it was before, unless seen
 }
 
-// known returns the member with exactly this name.
+// known returns the member with exactly this name, which has no escapes left.
+// Case counts: "Method" is an extra member, as "code" is outside of the error
+// object. JSON-RPC 2.0 section 2 says that names are case-sensitive.
 func known(name []byte, inError bool) member {
 	if inError {
 		switch string(name) {
@@ -63,7 +65,11 @@ func known(name []byte, inError bool) member {
 }
 
 // object passes over the object at text[i], an envelope or the error object in
-// one, and notes its members in got. It calls itself for the error object only.
+// one, and notes its members in got. It calls itself for the error object only,
+// so once at most: in that, no member is the error member.
+//
+// Known names are counted by bits. The others are gathered like those of nested
+// objects, since which ones there are is the sender's choice.
 func (s *scanner) object(i, depth int, inError bool) int {
 	if depth >= s.limit {
 		return s.fail(i, "nesting too deep")
@@ -100,6 +106,8 @@ func (s *scanner) object(i, depth int, inError bool) int {
 		if i < 0 {
 			return -1
 		}
+		// Where a member stands twice the first value stays, for the id and the
+		// method that the refusal names.
 		switch {
 		case m == unknownMember:
 			s.names = append(s.names, name)
@@ -115,7 +123,7 @@ func (s *scanner) object(i, depth int, inError bool) int {
 		case ',':
 			i = space(text, i+1)
 		case '}':
-			s.closeNames(base, unknownMember)
+			s.closeNames(base, i, unknownMember)
 			return i + 1
 		default:
 			return s.failToken(i, "comma or }")
@@ -123,7 +131,8 @@ func (s *scanner) object(i, depth int, inError bool) int {
 	}
 }
 
-// raw returns the text of a member that was seen.
+// raw returns the text of a member that was seen. Its capacity ends with it:
+// a handler that appends to its params must not write into what follows.
 func (s *scanner) raw(m member) []byte {
 	span := s.got.spans[m]
 	return s.text[span[0]:span[1]:span[1]]

@@ -17,23 +17,19 @@ const (
 
 // String returns the kind in words.
 func (k Kind) String() string {
-	switch k {
-	case Invalid:
-		return "invalid message"
-	case Call:
-		return "call"
-	case Notification:
-		return "notification"
-	case Response:
-		return "response"
-	case BadNotification:
-		return "bad notification"
-	case BadResponse:
-		return "bad response"
-	case Bare:
-		return "bare id"
+	words := [...]string{
+		Invalid:         "invalid message",
+		Call:            "call",
+		Notification:    "notification",
+		Response:        "response",
+		BadNotification: "bad notification",
+		BadResponse:     "bad response",
+		Bare:            "bare id",
 	}
-	return "unknown kind"
+	if int(k) >= len(words) {
+		return "unknown kind"
+	}
+	return words[k]
 }
 
 // A Message is one JSON-RPC object, or what stands in its place. Its bytes

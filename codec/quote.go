@@ -14,7 +14,8 @@ import (
 // surrogates, so that different names stay different and none of them equals a
 // name that is valid UTF-8.
 func unquote(literal []byte) []byte {
-	raw := literal[1 : len(literal)-1]
+	last := len(literal) - 1
+	raw := literal[1:last:last]
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
@@ -41,11 +42,13 @@ func unquote(literal []byte) []byte {
 		case 'u':
 			r := hex4(raw)
 			raw = raw[4:]
+			// Only a high half followed at once by a low one is a pair.
 			if utf16.IsSurrogate(r) && len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
 				if pair := utf16.DecodeRune(r, hex4(raw[2:])); pair != utf8.RuneError {
 					r, raw = pair, raw[6:]
 				}
 			}
+			// AppendRune would write U+FFFD for all 2,048 of them.
 			if utf16.IsSurrogate(r) {
 				out = append(out, 0xE0|byte(r>>12), 0x80|byte(r>>6&0x3F), 0x80|byte(r&0x3F))
 			} else {
@@ -63,7 +66,8 @@ func readable(text []byte) string {
 	if utf8.Valid(text) {
 		return string(text)
 	}
-	text = bytes.Clone(text)
+	// The literal was valid UTF-8, so what is not comes from such an escape:
+	// these two bytes begin nothing else, and text is a copy that may change.
 	for i := 0; i+2 < len(text); i++ {
 		if text[i] == 0xED && text[i+1] >= 0xA0 {
 			copy(text[i:], "\uFFFD")

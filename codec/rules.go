@@ -24,6 +24,7 @@ type Rules struct {
 	BatchItems   int      // messages in one batch; 0 is 4096
 }
 
+// depth returns the bound on open containers.
 func (r *Rules) depth() int {
 	if r.Depth <= 0 {
 		return defaultDepth
@@ -31,11 +32,22 @@ func (r *Rules) depth() int {
 	return r.Depth
 }
 
+// batchItems returns the bound on messages in one batch.
 func (r *Rules) batchItems() int {
 	if r.BatchItems <= 0 {
 		return defaultBatchItems
 	}
 	return r.BatchItems
+}
+
+// keepsFromBatch reports whether method may not stand in a batch.
+func (r *Rules) keepsFromBatch(method []byte) bool {
+	for _, name := range r.NotInBatch {
+		if name == string(method) {
+			return true
+		}
+	}
+	return false
 }
 
 // allow reports whether a request may carry id, which is valid in base.
@@ -46,6 +58,8 @@ func (r *Rules) allow(id ID) bool {
 	case id.kind != numberID:
 		return true
 	case r.IDBits > 0:
+		// Shifting the unused bits out and back in changes a number that
+		// needs one of them.
 		n, ok := id.Int64()
 		unused := 64 - min(r.IDBits, 64)
 		return ok && n<<unused>>unused == n

@@ -1,6 +1,9 @@
 package codec
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // A scanner reads the JSON grammar of RFC 8259, with a bound on depth. Its
 // functions take the index where something starts and return the index after
@@ -15,12 +18,15 @@ type scanner struct {
 	err    *SyntaxError
 	got    members
 
+	twiceAt int // where the object ends that had a name twice
+
 	spill  []uint64 // open containers of value beyond the innermost 64
 	names  [][]byte // names of open objects that may turn out to be duplicates
 	frames []int    // where in names each open object starts
 }
 
-// keepNames bounds how many names the scratch keeps room for between texts.
+// keepNames bounds how many names the scratch keeps room for between texts, so
+// that one large object does not cost its memory for the connection's life.
 const keepNames = 1 << 10
 
 // reset makes the scanner ready for text, or lets go of it when that is nil.
@@ -34,7 +40,12 @@ func (s *scanner) reset(text []byte) {
 	}
 }
 
-// value passes over the value at text[i], inside depth open containers.
+// value passes over the value at text[i], inside depth open containers. Space
+// before it has been passed over, space after it is left to the caller.
+//
+// Each turn of the outer loop begins where a value must stand, or a name where
+// the innermost container is an object. It passes over one scalar, or opens one
+// container; then the inner loop closes whatever ends behind it.
 func (s *scanner) value(i, depth int) int {
 	text := s.text
 	// Bit 0 of open is 1 where the innermost container is an object, bit 1 is
@@ -54,6 +65,8 @@ func (s *scanner) value(i, depth int) int {
 			if depth+level >= s.limit {
 				return s.fail(i, "nesting too deep")
 			}
+			// The word is full: what it says is needed again when this
+			// container is closed.
 			if level > 0 && level%64 == 0 {
 				s.spill = append(s.spill, open)
 			}
@@ -66,7 +79,10 @@ func (s *scanner) value(i, depth int) int {
 			}
 			level++
 			i = space(text, i+1)
-			if at(text, i) != c+2 { // c+2 closes what c opened
+			// In ASCII each bracket is closed by the one two places on. An
+			// empty container ends as a scalar would; else its first item is
+			// next, and that a comma may not stand there follows from that.
+			if at(text, i) != c+2 {
 				continue
 			}
 		case 't':
@@ -98,7 +114,7 @@ func (s *scanner) value(i, depth int) int {
 				}
 				if s.unique {
 					last := len(s.frames) - 1
-					s.closeNames(s.frames[last], nestedMember)
+					s.closeNames(s.frames[last], i, nestedMember)
 					s.frames = s.frames[:last]
 				}
 			} else if c != ']' {
@@ -140,16 +156,18 @@ func (s *scanner) colon(i int) int {
 	return space(s.text, i+1)
 }
 
-// closeNames forgets the names from base on, which are those of one object,
-// and marks member as standing twice if two are equal. Sorting keeps the cost
-// of an object with a million names at n log n, whatever the names are.
-func (s *scanner) closeNames(base int, member member) {
+// closeNames forgets the names from base on, which are those of the object that
+// ends at text[end], and marks member as standing twice if two are equal.
+// Sorting keeps the cost of an object with a million names at n log n, whatever
+// the names are.
+func (s *scanner) closeNames(base, end int, member member) {
 	names := s.names[base:]
 	if len(names) > 1 {
-		slices.SortFunc(names, slices.Compare[[]byte])
+		slices.SortFunc(names, bytes.Compare)
 		for i := 1; i < len(names); i++ {
-			if string(names[i-1]) == string(names[i]) {
+			if bytes.Equal(names[i-1], names[i]) {
 				s.got.twice.add(member)
+				s.twiceAt = end
 				break
 			}
 		}
@@ -158,7 +176,8 @@ func (s *scanner) closeNames(base int, member member) {
 	s.names = s.names[:base]
 }
 
-// word passes over true, false or null.
+// word passes over true, false or null. What follows it is checked by whoever
+// looks for a comma, a bracket or the end: "nulll" fails there.
 func (s *scanner) word(i int, word string) int {
 	end := i + len(word)
 	if end > len(s.text) || string(s.text[i:end]) != word {
@@ -167,7 +186,10 @@ func (s *scanner) word(i int, word string) int {
 	return end
 }
 
-// number passes over a number; anything that starts no other value comes here.
+// number passes over a number (RFC 8259 section 6); anything that starts no
+// other value comes here, too, and is refused. The grammar is all that counts:
+// how large the number is, and whether a float could hold it, is for the reader
+// of the value.
 func (s *scanner) number(i int) int {
 	text := s.text
 	c := at(text, i)
@@ -217,7 +239,8 @@ func at(text []byte, i int) byte {
 	return 0
 }
 
-// space returns the index of the first byte from i on that is no white space.
+// space returns the index of the first byte from i on that is no white space,
+// which RFC 8259 section 2 limits to these four. A byte order mark is none.
 func space(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t') {
 		i++
@@ -225,8 +248,12 @@ func space(text []byte, i int) int {
 	return i
 }
 
+// startsNumber reports whether a valid value that starts with c is a number.
+func startsNumber(c byte) bool { return c == '-' || digit(c) }
+
 func digit(c byte) bool { return c-'0' <= 9 }
 
+// digits returns the index of the first byte from i on that is no digit.
 func digits(text []byte, i int) int {
 	for i < len(text) && digit(text[i]) {
 		i++

@@ -36,6 +36,9 @@ func (c *Conn) read() {
 		if c.ctx.Err() == nil {
 			c.receive(buf, &env)
 		}
+		if len(b) > maxPooled {
+			env = codec.Envelope{} // an idle end keeps nothing large
+		}
 		buf.release()
 	}
 }
