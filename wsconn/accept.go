@@ -135,6 +135,7 @@ func chooseSubprotocol(request http.Header, ours []string) string {
 	return ""
 }
 
+// hasToken reports whether any comma separated value under key names token, case ignored.
 func hasToken(h http.Header, key, token string) bool {
 	return slices.ContainsFunc(tokens(h, key), func(t string) bool { return strings.EqualFold(t, token) })
 }
@@ -150,6 +151,7 @@ func tokens(h http.Header, key string) []string {
 	return all
 }
 
+// compressionMode picks the library's mode without context takeover, the only one Options.Compression asks for.
 func compressionMode(on bool) websocket.CompressionMode {
 	if on {
 		return websocket.CompressionNoContextTakeover

@@ -44,7 +44,7 @@ var (
 	ErrWriteTimeout error = cause{codeInternal, "write not done in time"}
 )
 
-// causeOf is the table from close code to cause; nil for a code without a cause of its own.
+// causeOf answers what a received code means locally: it is the table from close code to cause; nil for a code without a cause of its own.
 func causeOf(code int) error {
 	for _, err := range [...]error{
 		ErrGoingAway, ErrProtocol, ErrUnsupportedData, ErrAbnormal, ErrInvalidUTF8,

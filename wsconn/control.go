@@ -45,6 +45,7 @@ func (c *Conn) sendControl(first byte, payload []byte) {
 	}
 }
 
+// writeControls runs as the one goroutine that lives while a ping or pong waits to go out.
 func (c *Conn) writeControls() {
 	for {
 		if c.takeTurn(context.Background()) != nil {

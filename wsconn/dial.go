@@ -75,6 +75,7 @@ func Dial(ctx context.Context, rawURL string, opts *Options) (*Conn, *http.Respo
 	return c, resp, nil
 }
 
+// checkURL rejects what Dial cannot even try, naming the part that is wrong without repeating anything secret.
 func checkURL(raw string) error {
 	u, err := url.Parse(raw)
 	var parse *url.Error
@@ -144,6 +145,7 @@ type dialHook struct {
 	stop func() bool
 }
 
+// RoundTrip wraps base, and for a 101 answer captures the stream below it before handing the response on.
 func (h *dialHook) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := h.base
 	if base == nil {

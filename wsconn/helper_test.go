@@ -44,9 +44,17 @@ func (p pipeTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 // pair returns two connected ends, dialed and accepted, over a net.Pipe.
 func pair(t testing.TB, dial, accept *wsconn.Options) (dialed, accepted *wsconn.Conn) {
 	t.Helper()
+	return pairBy(t, dial, func(w http.ResponseWriter, r *http.Request) (*wsconn.Conn, error) {
+		return wsconn.Accept(w, r, accept)
+	})
+}
+
+// pairBy is pair where accept does the accepting.
+func pairBy(t testing.TB, dial *wsconn.Options, accept func(http.ResponseWriter, *http.Request) (*wsconn.Conn, error)) (dialed, accepted *wsconn.Conn) {
+	t.Helper()
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		var err error
-		if accepted, err = wsconn.Accept(w, r, accept); err != nil {
+		if accepted, err = accept(w, r); err != nil {
 			t.Errorf("Accept = %v", err)
 		}
 	}

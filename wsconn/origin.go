@@ -30,6 +30,7 @@ func CheckRequest(r *http.Request, opts *Options) error {
 	return nil
 }
 
+// checkHost implements Options.Hosts, and its loopback default when the list is empty.
 func checkHost(r *http.Request, allowed []string) error {
 	name := hostname(r.Host)
 	if len(allowed) == 0 {
@@ -88,6 +89,7 @@ func hostname(host string) string {
 	return strings.TrimSuffix((&url.URL{Host: host}).Hostname(), ".")
 }
 
+// isLoopback reports whether addr, the listener's own, cannot be reached from another machine.
 func isLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()

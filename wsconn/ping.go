@@ -17,6 +17,7 @@ type pinger struct {
 	stopped bool
 }
 
+// startPing arms the first ping, unless PingInterval turns pings off.
 func (c *Conn) startPing() {
 	if c.opts.PingInterval < 0 {
 		return
@@ -37,6 +38,7 @@ func (c *Conn) pingDue() {
 	}
 }
 
+// nextPing advances the pinger by one step and says what, if anything, must happen now.
 func (c *Conn) nextPing() (payload []byte, overdue bool) {
 	c.ping.mu.Lock()
 	defer c.ping.mu.Unlock()

@@ -20,7 +20,7 @@ func TestPingTimeout(t *testing.T) {
 		for _, reads := range []bool{true, false} {
 			t.Run(test.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					c, raw := acceptRaw(t, &wsconn.Options{PingInterval: test.interval, PongTimeout: test.timeout})
+					c, raw := acceptRaw(t, &wsconn.Options{PingInterval: test.interval, PongTimeout: test.timeout, WriteTimeout: time.Minute})
 					if reads {
 						go func() {
 							for {

@@ -24,36 +24,32 @@ func (c *Conn) Read(_ context.Context, buf []byte) ([]byte, error) {
 	if c.over() != nil {
 		return buf, c.readOver()
 	}
-	kind, r, err := c.ws.Reader(context.Background())
-	var msg []byte
-	switch {
-	case err != nil:
-	case kind == websocket.MessageBinary && c.opts.RefuseBinary:
-		return buf, c.end(&CloseError{Code: 1003, Local: true, Err: errBinary}, byHandshake)
-	default:
-		msg, err = appendAll(buf, r, c.opts.ReadLimit)
-	}
+	msg, err := c.next(buf)
 	switch {
 	case c.over() != nil:
 		return buf, c.readOver()
-	case err == nil:
-		return msg, nil
-	case errors.Is(err, errOversize):
-		c.opts.Logger.Warn("wsconn: incoming message over the limit, closing with 1009", slog.Int64("limit", c.opts.ReadLimit))
-		return buf, c.end(&CloseError{
-			Code: 1009, Local: true,
-			Reason: fmt.Sprintf("over %d bytes", c.opts.ReadLimit),
-			Err:    fmt.Errorf("over %d bytes", c.opts.ReadLimit),
-		}, byHandshake)
+	case err != nil:
+		return buf, c.readFailed(err)
 	}
-	return buf, c.readFailed(err)
+	return msg, nil
 }
 
+// What next refuses by itself.
 var (
 	errBinary   = errors.New("binary message refused")
 	errOversize = errors.New("over the limit")
-	errStalled  = errors.New("control frame begun and not completed in 5 s")
 )
+
+func (c *Conn) next(buf []byte) ([]byte, error) {
+	kind, r, err := c.ws.Reader(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	if kind == websocket.MessageBinary && c.opts.RefuseBinary {
+		return nil, errBinary
+	}
+	return appendAll(buf, r, c.opts.ReadLimit)
+}
 
 // appendAll appends all of r, at most limit bytes, to buf.
 func appendAll(buf []byte, r io.Reader, limit int64) ([]byte, error) {
@@ -83,20 +79,33 @@ func (c *Conn) readOver() error {
 	return c.cause
 }
 
-// readFailed ends the connection for an error of the library, which has types only for close frames. What the
-// stream below did not cause and is no close frame is a fault in what the other end sent.
+var errStalled = errors.New("control frame begun and not completed in 5 s")
+
+// readFailed ends the connection for an error of next. The library has types for close frames only; where there is
+// none, and the stream below is well, the fault is in what the other end sent.
 func (c *Conn) readFailed(err error) error {
+	switch err {
+	case errBinary:
+		return c.end(&CloseError{Code: 1003, Local: true, Err: err}, byHandshake)
+	case errOversize:
+		c.opts.Logger.Warn("wsconn: incoming message over the limit, closing with 1009", slog.Int64("limit", c.opts.ReadLimit))
+		over := fmt.Errorf("over %d bytes", c.opts.ReadLimit)
+		return c.end(&CloseError{Code: 1009, Reason: over.Error(), Local: true, Err: over}, byHandshake)
+	}
 	var frame websocket.CloseError
 	if errors.As(err, &frame) {
 		// The library has answered the frame and closed the socket.
 		return c.end(&CloseError{Code: int(frame.Code), Reason: strings.ToValidUTF8(frame.Reason, "\uFFFD")}, byCut)
 	}
 	if c.sock.closed.Load() {
-		// The library closes by itself only where a control frame took longer than its 5 s.
+		// Of this package only end closes the socket. The library does where a control frame took longer than 5 s.
 		return c.end(&CloseError{Code: codeAbnormal, Local: true, Err: errStalled}, byCut)
 	}
 	if broken := c.sock.broken(); broken != nil {
 		return c.end(&CloseError{Code: codeAbnormal, Err: broken}, byCut)
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner // without which of the library's functions it went through
 	}
 	return c.end(&CloseError{Code: 1002, Local: true, Reason: "protocol error", Err: err}, byLinger)
 }

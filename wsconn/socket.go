@@ -9,7 +9,7 @@ import (
 )
 
 // lingerBytes bounds what is read and thrown away after this end has closed.
-const lingerBytes = 64 << 20
+const lingerBytes = 16 << 20
 
 var (
 	errEnded    = errors.New("wsconn: stream ended") // see socket.broken for why
@@ -31,6 +31,7 @@ type socket struct {
 	closed    atomic.Bool
 }
 
+// newSocket wraps rwc, which newSocket then owns: cut closes it.
 func newSocket(rwc io.ReadWriteCloser) *socket {
 	s := &socket{rwc: rwc}
 	s.budget.Store(1<<63 - 1)
@@ -50,6 +51,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// read is Read below the mute and the io.EOF translation, and is what linger drains through.
 func (s *socket) read(p []byte) (int, error) {
 	n, err := s.rwc.Read(p)
 	if s.budget.Add(int64(-n)) < 0 {
@@ -59,6 +61,7 @@ func (s *socket) read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write is the library's, and Conn's own for a control frame; both pass through the same bookkeeping.
 func (s *socket) Write(p []byte) (int, error) {
 	n, err := s.rwc.Write(p)
 	s.note(err)
@@ -87,10 +90,11 @@ func (s *socket) note(err error) {
 	if err == nil {
 		return
 	}
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
+	kept := err // a copy, so that only what is kept goes to the heap
+	if kept == io.EOF {
+		kept = io.ErrUnexpectedEOF
 	}
-	s.err.CompareAndSwap(nil, &err)
+	s.err.CompareAndSwap(nil, &kept)
 }
 
 // broken returns the first error of the stream, or nil while it works.
@@ -101,7 +105,7 @@ func (s *socket) broken() error {
 	return nil
 }
 
-// closing starts to count what is still read.
+// closing starts to count what is still read, from here to lingerBytes.
 func (s *socket) closing() { s.budget.Store(lingerBytes) }
 
 // linger reads to the other end's end of the stream. Closing a TCP socket with unread bytes in it sends a reset,

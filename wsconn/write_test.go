@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,5 +202,34 @@ func TestWriteWithoutReader(t *testing.T) {
 			t.Errorf("Write = %v, want ErrAbnormal with io.ErrClosedPipe", err)
 		}
 		<-c.Done()
+	})
+}
+
+// deafConn takes nothing more, as a TCP socket whose other end has closed, but still holds what came before.
+type deafConn struct{ net.Conn }
+
+func (deafConn) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// A Write that meets a broken socket gives Read the time to find the close frame that says why.
+func TestWriteReportsTheCloseFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		c, err := wsconn.Accept(&hijackWriter{ResponseRecorder: httptest.NewRecorder(), conn: deafConn{far}}, handshake(), nil)
+		if err != nil {
+			t.Fatalf("Accept = %v", err)
+		}
+		end := readAll(c)
+		go func() {
+			time.Sleep(time.Second / 2)
+			near.Write(frame{closes, closePayload(1009, "")}.bytes(true))
+		}()
+		if err := c.Write(t.Context(), []byte("x")); !errors.Is(err, wsconn.ErrMessageTooBig) {
+			t.Errorf("Write = %v, want ErrMessageTooBig", err)
+		}
+		if err := <-end; !errors.Is(err, wsconn.ErrMessageTooBig) {
+			t.Errorf("Read = %v, want ErrMessageTooBig", err)
+		}
+		<-c.Done()
+		near.Close()
 	})
 }
