@@ -194,6 +194,15 @@ func (c *Conn) Err() error {
 	return c.cause
 }
 
+// Subprotocol is the WebSocket subprotocol both ends agreed on, "" for none or
+// where the transport has no such thing.
+func (c *Conn) Subprotocol() string {
+	if t, ok := c.transport.(interface{ Subprotocol() string }); ok {
+		return t.Subprotocol()
+	}
+	return ""
+}
+
 // end ends the connection. The first cause wins.
 func (c *Conn) end(cause error) {
 	c.mu.Lock()

@@ -21,6 +21,18 @@ import (
 // which is what any other error of a handler becomes.
 type Error = codec.Error
 
+// Code is the code of an Error.
+type Code = codec.Code
+
+// The codes of JSON-RPC 2.0 section 5.1.
+const (
+	ParseError     = codec.ParseError
+	InvalidRequest = codec.InvalidRequest
+	MethodNotFound = codec.MethodNotFound
+	InvalidParams  = codec.InvalidParams
+	InternalError  = codec.InternalError
+)
+
 // CloseError says how a WebSocket ended: the close code and reason.
 type CloseError = wsconn.CloseError
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -85,7 +84,7 @@ func methods(p *peer.Profile) *peer.Registry {
 	})
 	peer.Method[notifyParams, any]("notifyMe").Handle(reg, func(ctx context.Context, in notifyParams) (any, error) {
 		if in.N < 0 || in.N > maxTicks {
-			return nil, &peer.Error{Code: codec.InvalidParams, Message: fmt.Sprintf("n is not between 0 and %d", maxTicks)}
+			return nil, &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("n is not between 0 and %d", maxTicks)}
 		}
 		caller, _ := peer.CallerFrom(ctx)
 		for i := range in.N {
@@ -172,7 +171,7 @@ func negate(n json.RawMessage) json.RawMessage {
 func number(text json.RawMessage) (float64, error) {
 	var f *float64
 	if json.Unmarshal(text, &f) != nil || f == nil {
-		return 0, &peer.Error{Code: codec.InvalidParams, Message: "params are not numbers"}
+		return 0, &peer.Error{Code: peer.InvalidParams, Message: "params are not numbers"}
 	}
 	return *f, nil
 }
