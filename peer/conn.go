@@ -222,7 +222,7 @@ func (c *Conn) end(cause error) {
 		c.drop(r)
 	}
 	told := cause
-	if errors.Is(cause, ErrClosed) {
+	if cause == ErrClosed || cause == ErrShutdown {
 		told = nil
 	}
 	if err := c.transport.Close(told); err != nil {

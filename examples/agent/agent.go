@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -14,14 +13,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
 )
 
-// A run stays small whatever the folder: this many folders are listed, and this
-// many of the client's tools used at the same time.
+// A run stays small whatever the folder: this many folders in it are listed, and
+// this many files read at the same time.
 const (
-	maxFolders = 4
+	maxFolders = 3
 	maxAtOnce  = 8
 )
 
@@ -34,10 +32,14 @@ func newAgent(log *slog.Logger) *peer.Registry {
 		client, _ := peer.CallerFrom(ctx) // the connection this call came on
 		j := &job{client: client, run: task.Run}
 		report, err := j.do(ctx, task.Goal)
-		log.Debug("run done", "run", task.Run, "goal", task.Goal, "took", time.Since(began), "error", err)
-		// What the client's own tools answered may go back to it as it is; by
-		// default an error from elsewhere leaves as a bare internal error.
-		return report, peer.Forward(err)
+		if err != nil {
+			log.Warn("run failed", "run", task.Run, "goal", task.Goal, "error", err)
+			// What the client's own tools answered may go back to it as it is. Without
+			// Forward, what others answered leaves here as a bare internal error.
+			return report, peer.Forward(err)
+		}
+		log.Debug("run done", "run", task.Run, "goal", task.Goal, "took", time.Since(began))
+		return report, nil
 	}, peer.Doc("Work on a task, with the caller's own tools."))
 	return &methods
 }
@@ -60,7 +62,7 @@ func (j *job) do(ctx context.Context, goal string) (Report, error) {
 	case goalRead:
 		err = j.read(ctx, &report)
 	default:
-		err = &peer.Error{Code: codec.InvalidParams, Message: fmt.Sprintf("no goal %q", goal)}
+		err = &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("no goal %q", goal)}
 	}
 	report.Steps = j.steps
 	return report, err
@@ -87,7 +89,7 @@ func (j *job) read(ctx context.Context, report *Report) error {
 	if err != nil {
 		return err
 	}
-	files, err := j.walk(ctx, report)
+	files, err := j.look(ctx, report)
 	if err != nil {
 		return err
 	}
@@ -103,48 +105,48 @@ func (j *job) read(ctx context.Context, report *Report) error {
 			if report.Read[i], err = j.digest(ctx, file.Name); err != nil {
 				return err
 			}
-			return j.tell(ctx, "read %s", file.Name)
+			return j.tell(ctx, "%s: %v", file.Name, report.Read[i])
 		})
 	}
 	return group.Wait()
 }
 
-// walk lists the folder and some of those below it, one level after the other.
-// It returns the files under their whole paths.
-func (j *job) walk(ctx context.Context, report *Report) (files []Entry, err error) {
-	listed := 0
-	for level := []string{"."}; len(level) > 0; {
-		level = level[:min(len(level), maxFolders-listed)]
-		listed += len(level)
-		listings := make([]Listing, len(level))
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(maxAtOnce)
-		for i, folder := range level {
-			group.Go(func() (err error) {
-				listings[i], err = j.list(ctx, folder)
-				return err
-			})
+// look lists the folder and then, all at once, some of those in it. It returns
+// the files under their whole paths.
+func (j *job) look(ctx context.Context, report *Report) (files []Entry, err error) {
+	top, err := j.list(ctx, ".")
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, e := range top.Entries {
+		if e.Dir && !strings.HasPrefix(e.Name, ".") {
+			folders = append(folders, e.Name)
 		}
-		if err := group.Wait(); err != nil {
-			return nil, err
-		}
-		level = nil
-		for _, listing := range listings {
-			n, bytes := listing.total()
-			report.Files, report.Bytes = report.Files+n, report.Bytes+bytes
-			for _, e := range listing.Entries {
-				hidden := strings.HasPrefix(e.Name, ".")
-				e.Name = path.Join(listing.Path, e.Name)
-				if !e.Dir {
-					files = append(files, e)
-				} else if !hidden {
-					level = append(level, e.Name)
-				}
+	}
+	slices.Sort(folders)
+	folders = folders[:min(len(folders), maxFolders)]
+	listings := make([]Listing, len(folders))
+	group, below := errgroup.WithContext(ctx)
+	for i, folder := range folders {
+		group.Go(func() (err error) {
+			listings[i], err = j.list(below, folder)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, listing := range append(listings, top) {
+		n, bytes := listing.total()
+		report.Files, report.Bytes = report.Files+n, report.Bytes+bytes
+		for _, e := range listing.Entries {
+			if !e.Dir {
+				files = append(files, Entry{Name: path.Join(listing.Path, e.Name), Bytes: e.Bytes})
 			}
 		}
-		slices.Sort(level)
 	}
-	return files, j.tell(ctx, "%d folders, %d files", listed, len(files))
+	return files, j.tell(ctx, "%d files here and below", len(files))
 }
 
 // list has the client list a folder. One that it cannot list counts as empty.
@@ -171,17 +173,7 @@ func (j *job) tell(ctx context.Context, format string, args ...any) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.steps++
-	return agentProgress.Notify(ctx, j.client, Progress{j.run, j.steps, fmt.Sprintf(format, args...)})
-}
-
-// refused is the application's code in err, or 0: what a tool refuses is an
-// answer as good as any other, and no reason to give up.
-func refused(err error) codec.Code {
-	var e *peer.Error
-	if errors.As(err, &e) && e.Code > 0 {
-		return e.Code
-	}
-	return 0
+	return agentProgress.Notify(ctx, j.client, Progress{j.steps, fmt.Sprintf(format, args...), j.run})
 }
 
 // mixedUp makes sure that an answer is one to the question that was asked.

@@ -3,16 +3,17 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 
-	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
 )
 
 // What the halves have agreed on: the names of the methods with the types of
 // their params and results. Each half handles some of them and calls the others.
 const (
-	agentRun      = peer.Method[Task, Report]("agent.run")         // handled by the agent
-	agentProgress = peer.Notification[Progress]("agent.progress")  // handled by the client, as are the rest
+	agentRun      = peer.Method[Task, Report]("agent.run")        // handled by the agent
+	agentProgress = peer.Notification[Progress]("agent.progress") // handled by the client, as are the rest
 	userAllow     = peer.Method[Question, Permission]("user.allow")
 	fsList        = peer.Method[Place, Listing]("fs.list")
 	fsRead        = peer.Method[Place, Content]("fs.read")
@@ -21,11 +22,21 @@ const (
 // The errors of this application. An application's codes lie outside the range
 // that JSON-RPC 2.0 section 5.1 reserves.
 const (
-	codeOutside    codec.Code = iota + 1 // the path leads out of the folder
-	codeUnreadable                       // there is nothing to read at the path
-	codeNotAllowed                       // the user has not allowed it
-	codeMixedUp                          // an answer was to another question
+	codeOutside    peer.Code = iota + 1 // the path leads out of the folder
+	codeUnreadable                      // there is nothing to read at the path
+	codeNotAllowed                      // the user has not allowed it
+	codeMixedUp                         // an answer was to another question
 )
+
+// refused is the application's code in err, or 0: what a tool refuses is an
+// answer as good as any other, and no reason to give up.
+func refused(err error) peer.Code {
+	var e *peer.Error
+	if errors.As(err, &e) && e.Code > 0 {
+		return e.Code
+	}
+	return 0
+}
 
 // readCap is how much of a file fs.read gives at most, in bytes.
 const readCap = 64 << 10
@@ -39,38 +50,39 @@ const (
 // Task is what the client wants of the agent. Run is a number of the client's
 // choice, by which it knows what is asked and told on behalf of the task.
 type Task struct {
-	Run  int    `json:"run"`
 	Goal string `json:"goal"`
+	Run  int    `json:"run"`
 }
 
 // Report is the outcome of a task.
 type Report struct {
-	Run   int      `json:"run"`
 	Steps int      `json:"steps"` // of progress, told before
 	Files int      `json:"files"` // that were listed
 	Bytes int64    `json:"bytes"` // of them
 	Read  []Digest `json:"read"`  // those that were read
+	Run   int      `json:"run"`
 }
 
 // Digest says what was read of a file. It is comparable.
 type Digest struct {
-	Path    string     `json:"path"`
-	Bytes   int        `json:"bytes"`
-	SHA256  string     `json:"sha256"`
-	Refused codec.Code `json:"refused,omitzero"` // why it could not be read
+	Path    string    `json:"path"`
+	Bytes   int       `json:"bytes"`
+	SHA256  string    `json:"sha256"`
+	Cut     bool      `json:"cut,omitzero"`     // Bytes are not all of it
+	Refused peer.Code `json:"refused,omitzero"` // why it could not be read
 }
 
 // Progress is one step of a run. Steps are numbered from 1.
 type Progress struct {
-	Run  int    `json:"run"`
 	Step int    `json:"step"`
 	Note string `json:"note"`
+	Run  int    `json:"run"`
 }
 
 // Question is what the agent asks the user.
 type Question struct {
-	Run  int    `json:"run"`
 	Text string `json:"text"`
+	Run  int    `json:"run"`
 }
 
 // Permission is the user's answer: how many files may be read, 0 for none.
@@ -81,8 +93,8 @@ type Permission struct {
 // Place is a file or folder below the client's folder, with slashes; "." is the
 // folder itself.
 type Place struct {
-	Run  int    `json:"run"`
 	Path string `json:"path"`
+	Run  int    `json:"run"`
 }
 
 // Listing is the files and folders at Path, in no order. Others, symbolic links
@@ -102,15 +114,26 @@ type Entry struct {
 
 // Content is the beginning of a file.
 type Content struct {
-	Path string `json:"path"`
 	Cut  bool   `json:"cut,omitzero"` // the file goes on after Data
-	Data []byte `json:"data"`         // at most readCap
+	Path string `json:"path"`
+	Data []byte `json:"data"` // at most readCap
 }
 
 // digest is taken at both ends: of what was read there, and of what came in here.
 func (c Content) digest() Digest {
 	sum := sha256.Sum256(c.Data)
-	return Digest{Path: c.Path, Bytes: len(c.Data), SHA256: hex.EncodeToString(sum[:])}
+	return Digest{Path: c.Path, Bytes: len(c.Data), SHA256: hex.EncodeToString(sum[:]), Cut: c.Cut}
+}
+
+func (d Digest) String() string {
+	if d.Refused != 0 {
+		return fmt.Sprintf("refused with %d", d.Refused)
+	}
+	cut := ""
+	if d.Cut {
+		cut = ", cut"
+	}
+	return fmt.Sprintf("%d bytes%s, sha256 %.12s", d.Bytes, cut, d.SHA256)
 }
 
 // total sums up the files of a listing.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -25,11 +24,12 @@ type tools struct {
 	files int      // how many files the user lets the agent read
 
 	mu       sync.Mutex
-	asked    bool // the user has been asked
-	allowed  int  // files that may still be read
-	runs     int
-	open     map[int]*served
-	problems []string
+	asked    bool            // the user has been asked
+	allowed  int             // files that may still be read
+	runs     int             // that were begun
+	open     map[int]*served // the runs that have no report yet
+	matched  struct{ reports, files, cut, steps int }
+	problems problems
 }
 
 func newTools(root *os.Root, files int) *tools {
@@ -82,6 +82,12 @@ func (t *tools) list(_ context.Context, at Place) (Listing, error) {
 
 // read is the handler of fs.read.
 func (t *tools) read(_ context.Context, at Place) (Content, error) {
+	switch {
+	case !filepath.IsLocal(at.Path):
+		return Content{}, outside(at.Path)
+	case !t.take():
+		return Content{}, &peer.Error{Code: codeNotAllowed, Message: fmt.Sprintf("the user has not allowed to read %q", at.Path)}
+	}
 	content, err := t.content(at.Path)
 	digest := content.digest()
 	if err != nil {
@@ -92,12 +98,6 @@ func (t *tools) read(_ context.Context, at Place) (Content, error) {
 
 func (t *tools) content(name string) (Content, error) {
 	content := Content{Path: name}
-	if !filepath.IsLocal(name) {
-		return content, outside(name)
-	}
-	if !t.take() {
-		return content, &peer.Error{Code: codeNotAllowed, Message: "the user has not allowed to read " + name}
-	}
 	// Only a regular file: to open a pipe would wait for whoever writes to it.
 	info, err := t.root.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -143,8 +143,8 @@ func (t *tools) allow(ctx context.Context, _ Question) (Permission, error) {
 		return Permission{}, nil // once is enough
 	}
 	agent, _ := peer.CallerFrom(ctx)
-	if err := t.run(ctx, agent, goalCount); err != nil {
-		return Permission{}, err
+	if !t.run(ctx, agent, goalCount) {
+		return Permission{}, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,5 +164,3 @@ func unreadable(path string, err error) error {
 	}
 	return &peer.Error{Code: codeUnreadable, Message: fmt.Sprintf("%q cannot be read: %v", path, err)}
 }
-
-var _ = codec.InvalidParams

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/duetrpc/duet/peer"
+)
+
+// problems is what did not match.
+type problems []string
+
+// add adds one, up to a bound: an agent that is wrong all the time must not fill
+// the memory with that.
+func (p *problems) add(format string, args ...any) {
+	if len(*p) < 20 {
+		*p = append(*p, fmt.Sprintf(format, args...))
+	}
+}
+
+// served is what the client did and heard on behalf of one run, and so the
+// report it expects. Read holds nothing; read does, by path.
+type served struct {
+	Report
+	read map[string]Digest
+}
+
+// run has the agent work on a task and compares its report with what was served
+// for it. A run is open until its report is there. run reports false if none came.
+func (t *tools) run(ctx context.Context, agent peer.Caller, goal string) bool {
+	t.mu.Lock()
+	t.runs++
+	want := &served{Report: Report{Run: t.runs}, read: make(map[string]Digest)}
+	t.open[want.Run] = want
+	t.mu.Unlock()
+
+	got, err := agentRun.Call(ctx, agent, Task{Run: want.Run, Goal: goal})
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, want.Run)
+	if err != nil {
+		t.problems.add("run %d: %v", want.Run, err)
+		return false
+	}
+	t.compare(want, got)
+	return true
+}
+
+// compare finds what does not match. t.mu is held.
+func (t *tools) compare(want *served, got Report) {
+	same := func(what string, got, want any) {
+		if got != want {
+			t.problems.add("%s: reported %v, was %v", what, got, want)
+		}
+	}
+	run := fmt.Sprintf("run %d: ", want.Run)
+	same(run+"number", got.Run, want.Run)
+	same(run+"progress steps", got.Steps, want.Steps)
+	same(run+"files listed", got.Files, want.Files)
+	same(run+"bytes listed", got.Bytes, want.Bytes)
+	same(run+"files read", len(got.Read), len(want.read))
+	for _, d := range got.Read {
+		same(run+d.Path, d, want.read[d.Path])
+		t.matched.files++
+		if d.Cut {
+			t.matched.cut++
+		}
+	}
+	t.matched.reports++
+}
+
+// progress is the handler of agent.progress. The steps of a run must come one
+// after the other, and all before its report.
+func (t *tools) progress(_ context.Context, p Progress) error {
+	return t.note(p.Run, func(s *served) {
+		if p.Step != s.Steps+1 {
+			t.problems.add("run %d: step %d of progress came after step %d", p.Run, p.Step, s.Steps)
+		}
+		s.Steps++
+		t.matched.steps++
+	})
+}
+
+// note adds to what was served for a run.
+func (t *tools) note(run int, add func(*served)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.open[run]
+	if s == nil {
+		t.problems.add("run %d is not open, and something came for it", run)
+		return &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("run %d is not open", run)}
+	}
+	add(s)
+	return nil
+}
+
+// found says what was compared, and what of it did not match.
+func (t *tools) found() (compared string, wrong problems) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := &t.matched
+	compared = fmt.Sprintf("%d reports, %d files by their SHA-256 (%d cut at %d KiB), %d steps of progress in order",
+		m.reports, m.files, m.cut, readCap>>10, m.steps)
+	return compared, slices.Clone(t.problems)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// lane is the width of what one end sends.
+const lane = 24
+
+// screen is what a person looks at. Its methods may not be used concurrently.
+type screen struct {
+	out     io.Writer
+	colours bool
+	began   time.Time
+}
+
+func newScreen(out io.Writer) *screen {
+	s := &screen{out: out, colours: isTerminal(out), began: time.Now()}
+	fmt.Fprintf(out, "%7s  %-*s     %-*s  %s\n", "ms", lane, "client", lane, "agent", "as sent")
+	return s
+}
+
+// message draws one message: what it is in the lane of the end it comes from, a
+// remark in the other lane, and how its text begins.
+func (s *screen) message(way int, what, remark string, text []byte) {
+	left, arrow, right, colour := what, "──▶", remark, 36
+	if way == toClient {
+		left, arrow, right, colour = remark, "◀──", what, 33
+	}
+	line := fmt.Sprintf("%-*s %s %-*s", lane, clip(left, lane), arrow, lane, clip(right, lane))
+	if s.colours {
+		line = fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, line)
+	}
+	ms := float64(time.Since(s.began)) / float64(time.Millisecond)
+	fmt.Fprintf(s.out, "%7.2f  %s  %s\n", ms, line, clip(string(text), 36))
+}
+
+// summary draws the counts of both ways.
+func (s *screen) summary(a, b *traffic) {
+	row := func(name string, a, b any) { fmt.Fprintf(s.out, "%-24s %19v %19v\n", name, a, b) }
+	fmt.Fprintln(s.out)
+	row("", "client ──▶ agent", "client ◀── agent")
+	row("calls", a.calls, b.calls)
+	row("answered", len(a.took), len(b.took))
+	row("  before an earlier call", a.overtook, b.overtook)
+	row("notifications", a.notifications, b.notifications)
+	row("latency p50", percentile(a.took, 0.50), percentile(b.took, 0.50))
+	row("latency p99", percentile(a.took, 0.99), percentile(b.took, 0.99))
+}
+
+// verdict draws the last lines. It is an error if something was wrong.
+func (s *screen) verdict(compared string, wrong problems) error {
+	if len(wrong) == 0 {
+		fmt.Fprintf(s.out, "\nmatched: %s\n", compared)
+		return nil
+	}
+	fmt.Fprintf(s.out, "\nNOT MATCHED\n")
+	for _, w := range wrong {
+		fmt.Fprintf(s.out, "  %s\n", clip(w, 200))
+	}
+	return fmt.Errorf("%d things did not match", len(wrong))
+}
+
+// clip cuts text to a width, and takes out of it what could steer the terminal:
+// files and their names may hold anything.
+func clip(text string, width int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range text {
+		if n++; n > width {
+			return string([]rune(b.String())[:width-1]) + "…"
+		}
+		if !unicode.IsPrint(r) {
+			r = '·'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// percentile is the smallest of took that is not less than the share p of them.
+func percentile(took []time.Duration, p float64) string {
+	if len(took) == 0 {
+		return "-"
+	}
+	sorted := slices.Sorted(slices.Values(took))
+	d := sorted[int(math.Ceil(p*float64(len(sorted))))-1]
+	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+}
+
+// isTerminal reports whether w may be given colours.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

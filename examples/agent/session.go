@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/wsconn"
+)
+
+const (
+	sessionTime = 20 * time.Second // how long a session may take
+	drainTime   = 5 * time.Second  // how long what runs may take to finish
+)
+
+// both runs the two halves in one process. They know nothing of that.
+func both(ctx context.Context, t *tools, stdout io.Writer, log *slog.Logger) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	serving, stop := context.WithCancel(ctx)
+	group.Go(func() error { return serve(serving, l, log) })
+	group.Go(func() error {
+		defer stop()
+		return play(ctx, address(l), t, stdout, log)
+	})
+	return group.Wait()
+}
+
+// listen runs the agent alone, until ctx ends.
+func listen(ctx context.Context, at string, stdout io.Writer, log *slog.Logger) error {
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, address(l))
+	return serve(ctx, l, log)
+}
+
+// address is the URL to connect to. A listener on all addresses has none of its
+// own, and answers to this one too.
+func address(l net.Listener) string {
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	if net.ParseIP(host).IsUnspecified() {
+		host = "localhost"
+	}
+	return "ws://" + net.JoinHostPort(host, port) + "/"
+}
+
+// serve runs the agent half on l until ctx ends, then lets runs finish.
+func serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
+	agent := peer.NewServer(&peer.Options{Handler: newAgent(log), Logger: log})
+	web := &http.Server{
+		Handler:           agent,
+		ReadHeaderTimeout: drainTime,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	group, ctx := errgroup.WithContext(ctx) // which ends also if the listener fails
+	group.Go(func() error {
+		if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	log.Info("agent listens", "address", l.Addr())
+	<-ctx.Done()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	// In this order: the first takes in no more, and knows nothing of WebSockets.
+	return errors.Join(web.Shutdown(drain), agent.Shutdown(drain), group.Wait())
+}
+
+// play runs the client half: it connects, has the agent read, and compares.
+func play(ctx context.Context, url string, t *tools, stdout io.Writer, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, sessionTime, fmt.Errorf("no end of the session after %v", sessionTime))
+	defer cancel()
+	// peer.Dial does the next two steps in one; the screen goes between them.
+	ws, _, err := wsconn.Dial(ctx, url, nil)
+	if err != nil {
+		return err
+	}
+	log.Info("client connected", "url", url, "folder", t.root.Name(), "files", t.files)
+	screen := newScreen(stdout)
+	wire := &tap{Transport: ws, screen: screen}
+	conn := peer.New(wire, &peer.Options{Handler: t.methods(), Logger: log})
+
+	done := t.run(ctx, conn, goalRead)
+
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	err = errors.Join(conn.Shutdown(drain), conn.Err())
+	if !done && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), err)
+	}
+	compared, wrong := t.found()
+	return errors.Join(err, screen.verdict(compared, append(wire.sum(), wrong...)))
+}
