@@ -24,7 +24,8 @@ type BatchItem struct {
 // section 6). An item that cannot be encoded, or for which the message has no
 // room left, fails alone. Batch returns an error if the array was not sent, or
 // if the wait was cut short; which items have an answer, their Err tells.
-// Without items it does nothing.
+// An item counts as maybe sent from when the array is queued. Without items Batch
+// does nothing.
 func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	switch {
 	case len(items) == 0:
@@ -38,6 +39,10 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		return c.failBatch(items, err)
 	}
 	defer c.checkDrained()
+	if inside := notificationOf(ctx); inside != nil {
+		inside.Conn.enterWait(inside)
+		defer inside.Conn.leaveWait(inside)
+	}
 	slots := make([]*pending.Slot[reply], len(items))
 	m := outgoingMessage{buf: c.buffers.get()}
 	for i := range items {
@@ -55,6 +60,10 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		return nil
 	}
 	m.buf.b = append(m.buf.b, ']')
+	for _, slot := range m.slots {
+		// From here on no call can be taken back without the others.
+		slot.Leave()
+	}
 	if err := c.queue(ctx, m); err != nil {
 		for _, slot := range m.slots {
 			slot.Drop()

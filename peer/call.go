@@ -62,6 +62,11 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 		return fail(pending.NotSent, err)
 	}
 	defer c.checkDrained()
+	inside := notificationOf(ctx)
+	if inside != nil {
+		inside.Conn.enterWait(inside)
+		defer inside.Conn.leaveWait(inside)
+	}
 	buf := c.buffers.get()
 	if buf.b, err = c.appendRequest(buf.b, slot.ID, method, params); err == nil {
 		err = c.queue(ctx, outgoingMessage{buf: buf, slot: slot})
@@ -138,13 +143,6 @@ func (c *Conn) queue(ctx context.Context, m outgoingMessage) error {
 // wait waits for the answer to an own call, and for what has to be handled
 // before it.
 func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, error) {
-	inside := requestOf(ctx)
-	if inside != nil && inside.IsNotification() {
-		inside.Conn.enterWait(inside)
-		defer inside.Conn.leaveWait(inside)
-	} else {
-		inside = nil
-	}
 	rep, err := slot.Wait(ctx)
 	if err != nil {
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
@@ -156,8 +154,7 @@ func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, erro
 		}
 		return reply{}, contextError(ctx)
 	}
-	if rep.barrier == 0 || c.opts.NoBarrier ||
-		inside != nil && inside.Conn == c && c.holdsPlace(inside) {
+	if rep.barrier == 0 || c.opts.NoBarrier || c.exempt(ctx) {
 		return rep, nil
 	}
 	if err := c.awaitOrder(ctx, rep.barrier); err != nil {
@@ -221,8 +218,14 @@ func (c *Conn) appendRequest(dst []byte, id int64, method string, params any) ([
 }
 
 // appendValue encodes v. Raw JSON goes out to the last byte, once it is known to
-// be JSON: a broken value must fail here, not at the other end.
-func (c *Conn) appendValue(dst []byte, v any) ([]byte, error) {
+// be JSON: a broken value must fail here, not at the other end. So must a
+// marshaller that panics, which would otherwise take a slot with it.
+func (c *Conn) appendValue(dst []byte, v any) (value []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			value, err = dst, c.panicked(otherMethod, p)
+		}
+	}()
 	start := len(dst)
 	switch v := v.(type) {
 	case nil:
@@ -233,7 +236,6 @@ func (c *Conn) appendValue(dst []byte, v any) ([]byte, error) {
 		}
 		dst = append(dst, v...)
 	default:
-		var err error
 		if dst, err = c.opts.JSON.Marshal(dst, v); err != nil {
 			return dst, err
 		}

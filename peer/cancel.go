@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/duetrpc/duet/codec"
 )
@@ -26,6 +27,11 @@ func (c *Conn) cancelled(params []byte) {
 	r := c.served.calls[key]
 	if r != nil && !cancel.exempt(r.Method) {
 		r.cancelled = true
+		if i := slices.Index(c.order.held, r); i >= 0 {
+			// It will not run, so there is nothing to wait for.
+			c.order.held = slices.Delete(c.order.held, i, i+1)
+			c.spawn(func() { c.run(r) })
+		}
 		c.mu.Unlock()
 		r.cancel(cause)
 		return

@@ -70,8 +70,10 @@ type Conn struct {
 	caller    Caller // through Options.Outgoing
 	buffers   *buffers
 
-	ctx    context.Context // parent of the handlers' contexts; ends with the connection
-	cancel context.CancelCauseFunc
+	ctx      context.Context // ends with the connection
+	cancel   context.CancelCauseFunc
+	handlers context.Context // parent of the handlers' contexts; ends then too, or with BaseContext
+	stop     context.CancelCauseFunc
 
 	calls  *pending.Table[reply] // own calls
 	out    outbox
@@ -123,7 +125,8 @@ func start(t Transport, opts *Options, parent context.Context, pool *buffers, on
 	if n := c.rules.BatchItems; n == 0 || n > opts.Limits.BatchItems {
 		c.rules.BatchItems = opts.Limits.BatchItems
 	}
-	c.ctx, c.cancel = context.WithCancelCause(parent)
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.handlers, c.stop = context.WithCancelCause(parent)
 	c.out.init(opts.Limits.QueueBytes)
 	c.events.c = c
 	c.caller = outgoing{c}
@@ -212,11 +215,12 @@ func (c *Conn) end(cause error) {
 	}
 	c.ended, c.cause = true, cause
 	local := errors.Is(cause, ErrClosed) || errors.Is(cause, ErrShutdown)
-	dropped := c.order.end(local)
+	dropped := c.order.end(cause, local)
 	c.mu.Unlock()
 
 	c.out.close()
 	c.cancel(cause)
+	c.stop(cause)
 	c.calls.Fail(cause)
 	for _, r := range dropped {
 		c.drop(r)

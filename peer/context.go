@@ -23,6 +23,14 @@ func requestOf(ctx context.Context) *incoming {
 	return r
 }
 
+// notificationOf is the notification whose handler ctx belongs to, or nil.
+func notificationOf(ctx context.Context) *incoming {
+	if r := requestOf(ctx); r != nil && r.IsNotification() {
+		return r
+	}
+	return nil
+}
+
 // CallerFrom returns what a handler calls back with: the connection its request
 // came on, through Options.Outgoing. It reports false for a context that is not
 // a handler's.
@@ -38,7 +46,7 @@ func CallerFrom(ctx context.Context) (Caller, bool) {
 // does too. It does nothing in the handler of a call, or the second time. Bounds
 // on notifications hold until the handler returns.
 func Async(ctx context.Context) {
-	if r := requestOf(ctx); r != nil && r.IsNotification() {
+	if r := notificationOf(ctx); r != nil {
 		r.Conn.giveUpPlace(r)
 	}
 }

@@ -24,6 +24,7 @@ type incoming struct {
 
 	// Guarded by Conn.mu.
 	barrier   uint64    // a call: the notifications that arrived before it
+	early     bool      // a call: it started before those were handled
 	since     time.Time // a call: when it began to wait for them
 	cancelled bool      // by the other end
 	waits     int       // a notification: own calls that wait in it
@@ -56,7 +57,7 @@ func (c *Conn) newIncoming(m *codec.Message, e *entry, buf *buffer, size int) *i
 		r.Method = string(m.Method)
 	}
 	buf.retain()
-	ctx, cancel := context.WithCancelCause(c.ctx)
+	ctx, cancel := context.WithCancelCause(c.handlers)
 	r.ctx, r.cancel = requestContext{ctx, r}, cancel
 	return r
 }
@@ -180,7 +181,7 @@ func (c *Conn) run(r *incoming) {
 	err := errGone
 	defer func() {
 		if v := recover(); v != nil {
-			err = c.panicked(r, v)
+			err = c.panicked(r.name(), v)
 		}
 		c.answer(r, result, err)
 	}()
@@ -194,17 +195,17 @@ func (c *Conn) run(r *incoming) {
 // errGone is the error of a handler that left its goroutine (runtime.Goexit).
 var errGone = errors.New("peer: handler did not return")
 
-// panicked logs a handler's panic, which is no more than an internal error to
+// panicked logs a panic of user code, which is no more than an internal error to
 // the other end.
-func (c *Conn) panicked(r *incoming, v any) error {
-	c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: panic in a handler",
-		slog.String("method", r.entry.known()),
+func (c *Conn) panicked(method string, v any) error {
+	c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: panic",
+		slog.String("method", method),
 		slog.String("panic", fmt.Sprint(v)),
 		slog.String("stack", string(debug.Stack())))
 	return errPanic
 }
 
-var errPanic = errors.New("peer: handler panicked")
+var errPanic = errors.New("peer: panic, logged with its stack")
 
 // answer sends the outcome of a call and frees its place. The place is freed
 // before the answer can reach the other end, which may then use the id, and the
@@ -281,13 +282,32 @@ func (c *Conn) finished() {
 // drop ends a request that will never run, since the connection has ended.
 func (c *Conn) drop(r *incoming) {
 	r.cancel(errReturned)
-	c.events.add(Event{Kind: DroppedAnswer, Method: r.entry.known(), Err: c.endCause()})
+	ev := Event{Kind: DroppedAnswer, Method: r.name(), Err: c.endCause()}
+	switch {
+	case r.IsNotification():
+		ev.Kind = RefusedNotification
+		c.freeNotification(r)
+		c.finished()
+	case r.batch != nil:
+		r.batch.skip() // the last of the array frees them all
+	default:
+		c.free(r)
+		c.finished()
+	}
+	c.events.add(ev)
 }
 
 // appendAnswer encodes the outcome of a call. What cannot be sent becomes an
-// internal error: an answer there must be.
-func (c *Conn) appendAnswer(dst []byte, r *incoming, result any, err error, cancelled bool) []byte {
+// internal error, also where user code panics on the way: an answer there must
+// be.
+func (c *Conn) appendAnswer(dst []byte, r *incoming, result any, err error, cancelled bool) (answer []byte) {
 	start := len(dst)
+	defer func() {
+		if v := recover(); v != nil {
+			_ = c.panicked(r.name(), v)
+			answer = codec.AppendError(dst[:start], r.ID, &Error{Code: codec.InternalError, Message: "internal error"})
+		}
+	}()
 	if err == nil {
 		dst, err = c.appendResult(dst, r.ID, result)
 		if err == nil {

@@ -23,6 +23,8 @@ type order struct {
 	held  []*incoming  // calls that wait, in the order they arrived
 	waits []*orderWait // callers whose answers wait
 
+	dropped bool // the connection has ended and queued notifications never run
+
 	timer  *time.Timer // for the first of held; nil until needed
 	armed  bool
 	logged *incoming // the notification that was named as slow last
@@ -32,6 +34,7 @@ type order struct {
 type orderWait struct {
 	barrier uint64
 	done    chan struct{}
+	err     error // set before done is closed where they never will be
 }
 
 // barrier is what an answer that arrives now has to wait for, 0 for nothing.
@@ -89,18 +92,23 @@ func (o *order) release(c *Conn) {
 	c.spawn(func() { c.run(r) })
 }
 
-// end is called once, when the connection ends. It returns the calls that will
-// not run, and with all also the notifications: those that came before the other
-// end closed in order still run.
-func (o *order) end(all bool) []*incoming {
+// end is called once, when the connection ends with cause. It returns the calls
+// that will not run. What notifications came before the other end closed still
+// run; where this end did they do not, and answers behind them fail.
+func (o *order) end(cause error, local bool) []*incoming {
 	if o.timer != nil {
 		o.timer.Stop()
 	}
 	dropped := o.held
 	o.held = nil
-	if all {
+	if local {
 		dropped = append(dropped, o.queue...)
-		o.queue = nil
+		o.queue, o.dropped = nil, true
+		for _, w := range o.waits {
+			w.err = cause
+			close(w.done)
+		}
+		o.waits = nil
 	}
 	return dropped
 }
@@ -108,7 +116,11 @@ func (o *order) end(all bool) []*incoming {
 // hold keeps back a call that has to wait for notifications. c.mu is held.
 func (c *Conn) hold(r *incoming) bool {
 	o := &c.order
-	if c.opts.NoBarrier || o.arrived == o.handled.Load() || o.yielding() {
+	switch {
+	case c.opts.NoBarrier || o.arrived == o.handled.Load():
+		return false
+	case o.yielding():
+		r.early = true
 		return false
 	}
 	r.barrier, r.since = o.arrived, time.Now()
@@ -144,6 +156,7 @@ func (c *Conn) lookAtHeld() {
 		waited := now.Sub(r.since)
 		if waited >= c.opts.Limits.OrderWait {
 			given = append(given, Event{Kind: OrderWait, Method: o.place.name(), After: waited})
+			r.early = true
 			o.release(c)
 			continue
 		}
@@ -191,7 +204,7 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 	err, returned := errGone, false
 	defer func() {
 		if v := recover(); v != nil {
-			err, returned = c.panicked(r, v), true
+			err, returned = c.panicked(r.name(), v), true
 		}
 		next = c.notificationDone(r, err)
 		if !returned && next != nil { // this goroutine ends (runtime.Goexit)
@@ -216,12 +229,19 @@ func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
 	if c.order.place == r {
 		next = c.order.next(c)
 	}
+	c.mu.Unlock()
+	c.freeNotification(r)
+	c.finished()
+	return next
+}
+
+// freeNotification gives back what a notification took of the bounds.
+func (c *Conn) freeNotification(r *incoming) {
+	c.mu.Lock()
 	c.served.notes--
 	c.served.noteBytes -= r.size
 	c.mu.Unlock()
 	r.buf.release()
-	c.finished()
-	return next
 }
 
 // giveUpPlace ends the turn of r before it returns.
@@ -238,7 +258,7 @@ func (c *Conn) giveUpPlace(r *incoming) {
 	}
 }
 
-// enterWait notes that the notification r waits for an own call: nothing waits
+// enterWait notes that the notification r waits for an own call: no call waits
 // for r meanwhile, since the other end may have to be answered first.
 func (c *Conn) enterWait(r *incoming) {
 	c.mu.Lock()
@@ -246,6 +266,7 @@ func (c *Conn) enterWait(r *incoming) {
 	r.waits++
 	if c.order.place == r && !c.ended {
 		for len(c.order.held) > 0 {
+			c.order.held[0].early = true
 			c.order.release(c)
 		}
 	}
@@ -257,15 +278,23 @@ func (c *Conn) leaveWait(r *incoming) {
 	r.waits--
 }
 
-// holdsPlace reports whether the notification r is the one others wait for.
-func (c *Conn) holdsPlace(r *incoming) bool {
+// exempt reports whether the answer to a call made with ctx waits for no
+// notification: one made in the handler of the notification whose turn it is,
+// which would wait for itself; and one made in the handler of a call that started
+// early, since what that waits for may in turn wait for it.
+func (c *Conn) exempt(ctx context.Context) bool {
+	r := requestOf(ctx)
+	if r == nil || r.Conn != c {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.order.place == r
+	return r.early || c.order.place == r
 }
 
 // awaitOrder makes an answer wait until barrier notifications are handled, at
-// most OrderWait. It returns the error of ctx if that ends first.
+// most OrderWait. It returns the error of ctx if that ends first, and the cause
+// of the connection's end if they never will be.
 func (c *Conn) awaitOrder(ctx context.Context, barrier uint64) error {
 	o := &c.order
 	if o.handled.Load() >= barrier {
@@ -273,9 +302,13 @@ func (c *Conn) awaitOrder(ctx context.Context, barrier uint64) error {
 	}
 	w := &orderWait{barrier: barrier, done: make(chan struct{})}
 	c.mu.Lock()
-	if o.handled.Load() >= barrier {
+	switch {
+	case o.handled.Load() >= barrier:
 		c.mu.Unlock()
 		return nil
+	case o.dropped:
+		defer c.mu.Unlock()
+		return c.cause
 	}
 	o.waits = append(o.waits, w)
 	c.mu.Unlock()
@@ -291,7 +324,7 @@ func (c *Conn) awaitOrder(ctx context.Context, barrier uint64) error {
 	for {
 		select {
 		case <-w.done:
-			return nil
+			return w.err
 		case <-ctx.Done():
 			return contextError(ctx)
 		case <-slow.C:

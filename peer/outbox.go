@@ -32,8 +32,8 @@ type outbox struct {
 // outgoingMessage is one envelope to write.
 type outgoingMessage struct {
 	buf   *buffer
-	slots []*pending.Slot[reply] // the own calls in it
-	slot  *pending.Slot[reply]   // or the one call
+	slot  *pending.Slot[reply]   // the own call in it
+	slots []*pending.Slot[reply] // or those in an array
 	room  int64                  // taken from outbox.room
 	kept  int64                  // taken from outbox.reserve
 }
@@ -168,8 +168,6 @@ func (c *Conn) write() {
 		}
 		if len(msgs) > 0 {
 			if err := c.transport.Write(c.ctx, msgs...); err != nil {
-				// The reader may know better why the transport is gone, and
-				// has its say first where the write merely found it closed.
 				c.end(&writeError{err})
 				return
 			}
@@ -187,18 +185,9 @@ func (c *Conn) write() {
 	}
 }
 
-// leave marks the calls in m as about to leave. It reports false where nobody
-// waits for any of them any more: then m stays.
-func (m *outgoingMessage) leave() bool {
-	if m.slot != nil {
-		return m.slot.Leave()
-	}
-	any := len(m.slots) == 0
-	for _, s := range m.slots {
-		any = s.Leave() || any
-	}
-	return any
-}
+// leave marks the call in m as about to leave. It reports false where nobody
+// waits for it any more: then m stays. An array leaves in any case.
+func (m *outgoingMessage) leave() bool { return m.slot == nil || m.slot.Leave() }
 
 // left marks the calls in m as sent and gives the buffer back.
 func (m *outgoingMessage) left() {

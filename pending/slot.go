@@ -78,8 +78,11 @@ func (s *Slot[R]) Leave() bool {
 	return s.state.CompareAndSwap(uint32(NotSent), uint32(MaybeSent))
 }
 
-// Left is called when the transport has taken the bytes.
-func (s *Slot[R]) Left() { s.state.Store(uint32(Sent)) }
+// Left is called when the transport has taken the bytes. It changes nothing for
+// a call whose bytes did not leave.
+func (s *Slot[R]) Left() {
+	s.state.CompareAndSwap(uint32(MaybeSent), uint32(Sent))
+}
 
 // State tells how far the bytes got.
 func (s *Slot[R]) State() State {
