@@ -27,6 +27,9 @@ type BatchItem struct {
 // An item counts as maybe sent from when the array is queued. Without items Batch
 // does nothing.
 func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
+	for i := range items {
+		items[i].Err = nil
+	}
 	switch {
 	case len(items) == 0:
 		return nil
@@ -46,7 +49,6 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	slots := make([]*pending.Slot[reply], len(items))
 	m := outgoingMessage{buf: c.buffers.get()}
 	for i := range items {
-		items[i].Err = nil
 		if err := c.appendItem(m.buf, &items[i], &slots[i]); err != nil {
 			items[i].fail(pending.NotSent, err)
 			continue
@@ -64,12 +66,19 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		// From here on no call can be taken back without the others.
 		slot.Leave()
 	}
-	if err := c.queue(ctx, m); err != nil {
+	n := len(m.buf.b)
+	var err error
+	if m.room, err = c.acquire(ctx, n); err == nil {
+		err = c.push(m)
+	}
+	if err != nil {
+		m.buf.release()
 		for _, slot := range m.slots {
 			slot.Drop()
 		}
 		return c.failBatch(items, err)
 	}
+	c.stats.sent(n)
 	var cut error
 	for i, slot := range slots {
 		if slot == nil {

@@ -40,8 +40,10 @@ func (b *buffer) release() {
 	if b.refs.Add(-1) != 0 {
 		return
 	}
-	if cap(b.b) <= maxPooled {
-		b.b = b.b[:0]
-		b.from.pool.Put(b)
+	if cap(b.b) > maxPooled {
+		b.b = nil // whoever still has b does not keep the bytes
+		return
 	}
+	b.b = b.b[:0]
+	b.from.pool.Put(b)
 }

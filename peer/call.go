@@ -67,13 +67,7 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 		inside.Conn.enterWait(inside)
 		defer inside.Conn.leaveWait(inside)
 	}
-	buf := c.buffers.get()
-	if buf.b, err = c.appendRequest(buf.b, slot.ID, method, params); err == nil {
-		err = c.queue(ctx, outgoingMessage{buf: buf, slot: slot})
-	} else {
-		buf.release()
-	}
-	if err != nil {
+	if err := c.send(ctx, slot, method, params); err != nil {
 		slot.Drop()
 		return fail(pending.NotSent, err)
 	}
@@ -91,12 +85,7 @@ func (o outgoing) Notify(ctx context.Context, method string, params any) error {
 	c := o.c
 	err := c.mayCall(ctx)
 	if err == nil {
-		buf := c.buffers.get()
-		if buf.b, err = c.appendRequest(buf.b, 0, method, params); err == nil {
-			err = c.queue(ctx, outgoingMessage{buf: buf})
-		} else {
-			buf.release()
-		}
+		err = c.send(ctx, nil, method, params)
 	}
 	if err != nil {
 		return fmt.Errorf("peer: notify %q: %w", method, err)
@@ -124,20 +113,30 @@ func (c *Conn) mayCall(ctx context.Context) error {
 	return nil
 }
 
-// queue takes room for m and queues it.
-func (c *Conn) queue(ctx context.Context, m outgoingMessage) error {
-	n := len(m.buf.b)
-	err := error(nil)
-	if most := c.opts.Limits.MessageBytes; int64(n) > most {
-		err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(n)}
-	} else if m.room, err = c.acquire(ctx, n); err == nil {
-		if err = c.push(m); err == nil {
-			c.stats.sent(n)
-			return nil
+// send encodes a call, or a notification without a slot, and queues it.
+func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method string, params any) error {
+	encode := func(dst []byte) ([]byte, error) {
+		id := int64(0)
+		if slot != nil {
+			id = slot.ID
 		}
+		dst, err := c.appendRequest(dst, id, method, params)
+		if most := c.opts.Limits.MessageBytes; err == nil && int64(len(dst)) > most {
+			err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(len(dst))}
+		}
+		return dst, err
 	}
-	m.buf.release()
-	return err
+	m := outgoingMessage{slot: slot}
+	if err := c.encodeWithRoom(ctx, &m, encode); err != nil {
+		return err
+	}
+	n := len(m.buf.b)
+	if err := c.push(m); err != nil {
+		m.buf.release()
+		return err
+	}
+	c.stats.sent(n)
+	return nil
 }
 
 // wait waits for the answer to an own call, and for what has to be handled
@@ -180,7 +179,7 @@ func (c *Conn) takeReply(rep reply, result any) error {
 		return nil
 	}
 	if err := c.opts.JSON.Unmarshal(rep.result, result); err != nil {
-		return fmt.Errorf("peer: result: %w", err)
+		return &jsonError{"result", err}
 	}
 	return nil
 }
@@ -200,7 +199,7 @@ func (c *Conn) appendRequest(dst []byte, id int64, method string, params any) ([
 		at := len(dst)
 		var err error
 		if dst, err = c.appendValue(dst, params); err != nil {
-			return dst, fmt.Errorf("peer: params: %w", err)
+			return dst, &jsonError{"params", err}
 		}
 		switch kind := first(dst[at:]); {
 		case kind == '{', kind == '[' && !c.rules.ObjectParams:

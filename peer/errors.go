@@ -2,10 +2,14 @@ package peer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/pending"
@@ -190,6 +194,34 @@ func (p *Profile) onWire(err error, cancelled bool) (e *Error, detail bool) {
 		return e, false
 	}
 	return &Error{Code: codec.InternalError, Message: "internal error"}, true
+}
+
+// jsonError is why a value could not be written as JSON, or read from it. Its
+// text says which types met and quotes nothing: it may come to a log, and the
+// text of a decoder may hold a value. errors.As finds the decoder's own error.
+type jsonError struct {
+	what string // "params" or "result"
+	err  error
+}
+
+func (e *jsonError) Unwrap() error { return e.err }
+
+func (e *jsonError) Error() string {
+	var semantic *jsonv2.SemanticError
+	var mismatch *json.UnmarshalTypeError
+	var syntax *codec.SyntaxError
+	var limit *LimitError
+	switch {
+	case errors.As(e.err, &semantic):
+		return fmt.Sprintf("peer: %s: JSON %s and Go %v do not fit", e.what, or(kindName(semantic.JSONKind), "text"), semantic.GoType)
+	case errors.As(e.err, &mismatch):
+		kind, _, _ := strings.Cut(mismatch.Value, " ")
+		return fmt.Sprintf("peer: %s: JSON %s and Go %v do not fit", e.what, kind, mismatch.Type)
+	case errors.As(e.err, &syntax), errors.As(e.err, &limit), e.err == errPanic:
+		return fmt.Sprintf("peer: %s: %v", e.what, e.err)
+	default:
+		return fmt.Sprintf("peer: %s: JSON refused with %T", e.what, e.err)
+	}
 }
 
 // orderly reports whether a connection that ended with cause ended as meant.

@@ -83,6 +83,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	s := &c.served
 	c.stats.request(e, false)
 	var refusal *Error
+	var over *LimitError
 	switch {
 	case c.ended:
 		c.mu.Unlock()
@@ -92,18 +93,21 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 		refusal = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
 	case s.calls[key] != nil:
 		refusal = &Error{Code: codec.InvalidRequest, Message: "invalid request: id is in use by a call in flight"}
-	case s.inFlight >= lim.InFlight,
-		s.bytes+int64(size) > lim.InFlightBytes && s.bytes > 0:
+	case s.inFlight >= lim.InFlight:
+		over = &LimitError{What: "InFlight", Limit: int64(lim.InFlight)}
+	case size > 0 && s.bytes > 0 && s.bytes+int64(size) > lim.InFlightBytes:
+		over = &LimitError{What: "InFlightBytes", Limit: lim.InFlightBytes}
+	}
+	if over != nil {
 		refusal = &Error{Code: c.opts.Profile.overloaded(), Message: "overloaded"}
 	}
 	if refusal != nil {
-		inUse := s.calls[key] != nil
 		c.mu.Unlock()
 		switch {
-		case inUse:
+		case over != nil:
+			c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: over})
+		case refusal.Code == codec.InvalidRequest:
 			c.refuse(Event{Kind: RefusedMessage, Method: e.known(), Err: errors.New("peer: id is in use by a call in flight")}, batch)
-		case refusal.Code == c.opts.Profile.overloaded():
-			c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: &LimitError{What: "InFlight", Limit: int64(lim.InFlight)}})
 		}
 		c.reply(m.ID, refusal, batch)
 		return
@@ -185,8 +189,8 @@ func (c *Conn) run(r *incoming) {
 		}
 		c.answer(r, result, err)
 	}()
-	if r.ctx.Err() != nil { // cancelled before it could start
-		err = context.Cause(r.ctx)
+	if gone := new(CancelError); c.ctx.Err() != nil || errors.As(context.Cause(r.ctx), &gone) {
+		err = context.Cause(r.ctx) // before it could start
 		return
 	}
 	result, err = c.opts.Handler.ServeRPC(r.ctx, &r.Request)
@@ -216,48 +220,36 @@ func (c *Conn) answer(r *incoming, result any, err error) {
 	c.mu.Lock()
 	cancelled := r.cancelled
 	c.mu.Unlock()
-	silent := cancelled && c.opts.Profile.Cancel.Silent
-	switch {
-	case r.batch != nil && silent:
-		r.batch.skip()
-	case r.batch != nil:
+	if cancelled && c.opts.Profile.Cancel.Silent {
+		if r.batch != nil {
+			r.batch.skip()
+			return
+		}
+		c.free(r)
+		c.finished()
+		return
+	}
+	o := outcome{r: r, result: result}
+	if err != nil {
+		o.fail(c, err, cancelled)
+	}
+	if r.batch != nil {
 		buf := c.buffers.get()
-		buf.b = c.appendAnswer(buf.b, r, result, err, cancelled)
+		buf.b = o.encode(c, buf.b)
 		r.batch.put(buf.b, r.ID, r)
 		buf.release()
-	default:
-		if !silent {
-			c.send(r, func(dst []byte) []byte { return c.appendAnswer(dst, r, result, err, cancelled) })
-		} else {
-			c.free(r)
-		}
-		c.finished()
+		return
 	}
-}
-
-// send encodes the answer to r and queues it once there is room. Nothing is
-// kept encoded while it waits: what the other end does not read must not pile up
-// here.
-func (c *Conn) send(r *incoming, encode func(dst []byte) []byte) {
-	buf := c.buffers.get()
-	buf.b = encode(buf.b)
-	room := c.out.weight(len(buf.b))
-	err := error(nil)
-	if !c.out.room.TryAcquire(room) {
-		n := len(buf.b)
-		buf.release()
-		if room, err = c.acquire(c.ctx, n); err == nil {
-			buf = c.buffers.get()
-			buf.b = encode(buf.b)
-		}
-	}
+	var m outgoingMessage
+	err = c.encodeWithRoom(c.ctx, &m, func(dst []byte) ([]byte, error) { return o.encode(c, dst), nil })
 	c.free(r)
 	if err == nil {
-		err = c.push(outgoingMessage{buf: buf, room: room})
+		err = c.push(m)
 	}
 	if err != nil {
 		c.events.add(Event{Kind: DroppedAnswer, Method: r.name(), Err: err})
 	}
+	c.finished()
 }
 
 // free gives back what a call took of the bounds.
@@ -295,84 +287,4 @@ func (c *Conn) drop(r *incoming) {
 		c.finished()
 	}
 	c.events.add(ev)
-}
-
-// appendAnswer encodes the outcome of a call. What cannot be sent becomes an
-// internal error, also where user code panics on the way: an answer there must
-// be.
-func (c *Conn) appendAnswer(dst []byte, r *incoming, result any, err error, cancelled bool) (answer []byte) {
-	start := len(dst)
-	defer func() {
-		if v := recover(); v != nil {
-			_ = c.panicked(r.name(), v)
-			answer = codec.AppendError(dst[:start], r.ID, &Error{Code: codec.InternalError, Message: "internal error"})
-		}
-	}()
-	if err == nil {
-		dst, err = c.appendResult(dst, r.ID, result)
-		if err == nil {
-			return dst
-		}
-		dst = dst[:start]
-	}
-	e, detail := c.opts.Profile.onWire(err, cancelled)
-	if !detail && e.Data != nil && codec.Check(e.Data, &c.rules) != nil {
-		err, detail = fmt.Errorf("peer: the data of error %d is not JSON", e.Code), true
-	}
-	if !detail {
-		dst = codec.AppendError(dst, r.ID, e)
-		if int64(len(dst)-start) <= c.opts.Limits.MessageBytes {
-			c.reportCode(r, err, e)
-			c.countError(r)
-			return dst
-		}
-		err = &LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: int64(len(dst) - start)}
-	}
-	if err != errPanic { // logged with its stack already
-		c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: handler failed",
-			slog.String("method", r.entry.known()), slog.Any("error", err))
-	}
-	c.countError(r)
-	return codec.AppendError(dst[:start], r.ID, &Error{Code: codec.InternalError, Message: "internal error"})
-}
-
-func (c *Conn) countError(r *incoming) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.failed(r.entry)
-}
-
-func (c *Conn) appendResult(dst []byte, id codec.ID, result any) ([]byte, error) {
-	start := len(dst)
-	dst = codec.OpenResult(dst, id)
-	at := len(dst)
-	dst, err := c.appendValue(dst, result)
-	if err != nil {
-		return dst, fmt.Errorf("peer: result: %w", err)
-	}
-	if c.rules.ObjectResult && first(dst[at:]) != '{' {
-		return dst, errors.New("peer: result is not an object, as the profile wants it")
-	}
-	dst = codec.Close(dst)
-	if n := int64(len(dst) - start); n > c.opts.Limits.MessageBytes {
-		return dst, &LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: n}
-	}
-	return dst, nil
-}
-
-// reportCode reports a code that the application should not have chosen, once
-// per connection and code.
-func (c *Conn) reportCode(r *incoming, err error, e *Error) {
-	var own madeError
-	if !c.opts.Profile.reserved(e.Code) || errors.As(err, &own) {
-		return
-	}
-	c.mu.Lock()
-	fresh := c.stats.firstUse(e.Code)
-	c.mu.Unlock()
-	if !fresh {
-		return
-	}
-	c.events.add(Event{Kind: ReservedCode, Method: r.entry.known(),
-		Err: fmt.Errorf("peer: code %d lies in the range JSON-RPC 2.0 section 5.1 reserves", e.Code)})
 }

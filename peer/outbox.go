@@ -79,6 +79,33 @@ func (c *Conn) acquire(ctx context.Context, n int) (int64, error) {
 	return w, nil
 }
 
+// encodeWithRoom encodes into m and takes the room for it, waiting until ctx or
+// the connection ends. Nothing is kept encoded while it waits, but encoded again
+// after: what the other end does not read must not pile up here.
+func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, encode func(dst []byte) ([]byte, error)) error {
+	for waited := false; ; waited = true {
+		buf := c.buffers.get()
+		var err error
+		if buf.b, err = encode(buf.b); err != nil {
+			buf.release()
+			return err
+		}
+		n := len(buf.b)
+		w := c.out.weight(n)
+		if waited || c.out.room.TryAcquire(w) {
+			if !waited {
+				m.room = w
+			}
+			m.buf = buf
+			return nil
+		}
+		buf.release()
+		if m.room, err = c.acquire(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
 // push queues m, whose room is taken. It fails when the connection has ended.
 func (c *Conn) push(m outgoingMessage) error {
 	o := &c.out

@@ -49,8 +49,8 @@ func fieldName(f reflect.StructField) (name string, skip bool) {
 		return "", true
 	}
 	name, _, _ = strings.Cut(tag, ",")
-	if unquoted, ok := strings.CutPrefix(name, "'"); ok { // the quoted names of encoding/json/v2
-		name = strings.TrimSuffix(unquoted, "'")
+	if strings.ContainsAny(name, "'\"\\`") { // encoding/json takes no such name
+		name = ""
 	}
 	return or(name, f.Name), false
 }
@@ -84,7 +84,7 @@ func paramsError(err error, fields []string) *Error {
 		}
 	case errors.As(err, &v1):
 		if v1.Field != "" {
-			m.Pointer = "/" + strings.ReplaceAll(v1.Field, ".", "/")
+			m.Pointer = "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/").Replace(v1.Field)
 		}
 		m.Got, _, _ = strings.Cut(v1.Value, " ")
 		m.Got = strings.Replace(m.Got, "bool", "boolean", 1)

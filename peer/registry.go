@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,52 +24,63 @@ type Registry struct {
 // entry is what is known of one method.
 type entry struct {
 	name         string
-	doc          string
-	call, notify Handler // nil where not registered for it
-	params       reflect.Type
-	result       reflect.Type
-	positional   bool
-	optional     bool
+	call, notify *handling // nil where not registered for it
+}
+
+// handling is one registration.
+type handling struct {
+	h              Handler
+	doc            string
+	positional     bool
+	optional       bool
+	params, result reflect.Type
 }
 
 // MethodInfo describes a registered method.
 type MethodInfo struct {
 	Name         string
 	Doc          string
-	Call         bool         // registered with Handle
-	Notification bool         // registered with HandleNotification
+	Notification bool         // registered with HandleNotification, not with Handle
 	Params       reflect.Type // of a typed contract, else nil
 	Result       reflect.Type // of a typed contract, else nil
 }
 
 // HandleOption is a choice for one registered method.
-type HandleOption func(*entry)
+type HandleOption func(*handling)
 
 // Doc describes the method, for Registry.Methods and what is built on it.
-func Doc(text string) HandleOption { return func(e *entry) { e.doc = text } }
+func Doc(text string) HandleOption { return func(r *handling) { r.doc = text } }
 
 // Positional lets a typed handler take an array too: its elements are the
 // fields of the params struct in their order. Fewer elements leave the rest
 // zero; more are an error.
-func Positional() HandleOption { return func(e *entry) { e.positional = true } }
+func Positional() HandleOption { return func(r *handling) { r.positional = true } }
 
 // OptionalParams lets a typed handler be called without params; it then gets
 // the zero value. For a params type without fields that is always so.
-func OptionalParams() HandleOption { return func(e *entry) { e.optional = true } }
+func OptionalParams() HandleOption { return func(r *handling) { r.optional = true } }
 
 // Handle registers h for calls of method, and for notifications of that name
 // too unless the profile says otherwise. It panics if method is registered for
 // calls already or starts with "rpc.", if h is nil, or if r is being served.
 func (r *Registry) Handle(method string, h Handler, opts ...HandleOption) {
-	r.refuseReserved(method)
-	r.entry(method, h, opts).setCall(h)
+	r.handle(method, h, opts)
+}
+
+func (r *Registry) handle(method string, h Handler, opts []HandleOption) *handling {
+	refuseReserved(method)
+	return r.register(method, h, opts, func(e *entry) **handling { return &e.call })
 }
 
 // HandleNotification registers h for notifications of method. A method may be
 // registered for both. It panics like Handle.
 func (r *Registry) HandleNotification(method string, h Handler, opts ...HandleOption) {
-	r.refuseReserved(method)
-	r.entry(method, h, opts).setNotify(h)
+	r.handleNotification(method, h, opts)
+}
+
+func (r *Registry) handleNotification(method string, h Handler, opts []HandleOption) *handling {
+	refuseReserved(method)
+	return r.register(method, h, opts, func(e *entry) **handling { return &e.notify })
 }
 
 // HandleExtension registers h for calls of a method whose name starts with
@@ -78,17 +90,17 @@ func (r *Registry) HandleExtension(method string, h Handler, opts ...HandleOptio
 	if !strings.HasPrefix(method, "rpc.") {
 		panic(fmt.Sprintf("peer: extension method %q does not start with \"rpc.\"", method))
 	}
-	r.entry(method, h, opts).setCall(h)
+	r.register(method, h, opts, func(e *entry) **handling { return &e.call })
 }
 
-func (r *Registry) refuseReserved(method string) {
+func refuseReserved(method string) {
 	if strings.HasPrefix(method, "rpc.") {
 		panic(fmt.Sprintf("peer: method %q: names starting with \"rpc.\" are reserved (JSON-RPC 2.0 section 4)", method))
 	}
 }
 
-// entry returns the entry of method, made if need be, with opts applied.
-func (r *Registry) entry(method string, h Handler, opts []HandleOption) *entry {
+// register puts h where place says. Every mistake of a registration ends here.
+func (r *Registry) register(method string, h Handler, opts []HandleOption, place func(*entry) **handling) *handling {
 	switch {
 	case r.served.Load():
 		panic(fmt.Sprintf("peer: method %q registered after the registry was served", method))
@@ -100,42 +112,36 @@ func (r *Registry) entry(method string, h Handler, opts []HandleOption) *entry {
 	e := r.entries[method]
 	if e == nil {
 		e = &entry{name: method}
-		if r.entries == nil {
-			r.entries = make(map[string]*entry)
-		}
-		r.entries[method] = e
 	}
+	at := place(e)
+	if *at != nil {
+		panic(fmt.Sprintf("peer: method %q registered twice", method))
+	}
+	*at = &handling{h: h}
 	for _, opt := range opts {
-		opt(e)
+		opt(*at)
 	}
-	return e
+	if r.entries == nil {
+		r.entries = make(map[string]*entry)
+	}
+	r.entries[method] = e
+	return *at
 }
 
-func (e *entry) setCall(h Handler) {
-	if e.call != nil {
-		panic(fmt.Sprintf("peer: method %q registered twice", e.name))
-	}
-	e.call = h
-}
-
-func (e *entry) setNotify(h Handler) {
-	if e.notify != nil {
-		panic(fmt.Sprintf("peer: notification %q registered twice", e.name))
-	}
-	e.notify = h
-}
-
-// Methods describes what is registered, sorted by name.
+// Methods describes what is registered, sorted by name. A name registered for
+// calls and for notifications stands twice.
 func (r *Registry) Methods() []MethodInfo {
 	infos := make([]MethodInfo, 0, len(r.entries))
-	for _, e := range r.entries {
-		infos = append(infos, MethodInfo{
-			Name: e.name, Doc: e.doc,
-			Call: e.call != nil, Notification: e.notify != nil,
-			Params: e.params, Result: e.result,
-		})
+	add := func(e *entry, h *handling, notification bool) {
+		if h != nil {
+			infos = append(infos, MethodInfo{e.name, h.doc, notification, h.params, h.result})
+		}
 	}
-	slices.SortFunc(infos, func(a, b MethodInfo) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range slices.Sorted(maps.Keys(r.entries)) {
+		e := r.entries[name]
+		add(e, e.call, false)
+		add(e, e.notify, true)
+	}
 	return infos
 }
 
@@ -150,16 +156,17 @@ func (r *Registry) ServeRPC(ctx context.Context, req *Request) (any, error) {
 
 func (r *Registry) handler(req *Request) Handler {
 	e := r.entries[req.Method]
-	switch {
-	case e == nil:
+	if e == nil {
 		return nil
-	case !req.IsNotification():
-		return e.call
-	case e.notify != nil || req.Conn.opts.Profile.NamedNotifications:
-		return e.notify
-	default:
-		return e.call
 	}
+	chosen := e.call
+	if req.IsNotification() && (e.notify != nil || req.Conn.opts.Profile.NamedNotifications) {
+		chosen = e.notify
+	}
+	if chosen == nil {
+		return nil
+	}
+	return chosen.h
 }
 
 // known is the name of the method where it is registered. Names that are not are

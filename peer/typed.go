@@ -30,10 +30,9 @@ func (m Method[P, R]) Handle(r *Registry, f func(ctx context.Context, params P) 
 	if f == nil {
 		h = nil
 	}
-	r.Handle(string(m), h.handler(), opts...)
-	e := r.entries[string(m)]
-	e.result = reflect.TypeFor[R]()
-	h.describe(e)
+	reg := r.handle(string(m), h.handler(), opts)
+	reg.result = reflect.TypeFor[R]()
+	h.describe(string(m), reg)
 }
 
 // Notification is the contract of a notification that both ends share: its name
@@ -52,8 +51,7 @@ func (n Notification[P]) Handle(r *Registry, f func(ctx context.Context, params 
 	if f == nil {
 		h = nil
 	}
-	r.HandleNotification(string(n), h.handler(), opts...)
-	h.describe(r.entries[string(n)])
+	h.describe(string(n), r.handleNotification(string(n), h.handler(), opts))
 }
 
 // typed is the handler of a contract: it decodes the params, then runs.
@@ -71,13 +69,14 @@ func (h *typed[P]) handler() Handler {
 	return h
 }
 
-// describe takes the options of e, which are known once it is registered.
-func (h *typed[P]) describe(e *entry) {
+// describe takes the options of the registration, which are known once it is
+// made.
+func (h *typed[P]) describe(method string, reg *handling) {
 	t := reflect.TypeFor[P]()
-	e.params = t
-	h.optional = e.optional || t.Kind() == reflect.Struct && t.NumField() == 0
-	if e.positional {
-		h.fields = fieldNames(e.name, t)
+	reg.params = t
+	h.optional = reg.optional || t.Kind() == reflect.Struct && t.NumField() == 0
+	if reg.positional {
+		h.fields = fieldNames(method, t)
 	}
 }
 
