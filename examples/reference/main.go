@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	server := peer.NewServer(&peer.Options{
 		Handler: methods(p),
 		Profile: p,
-		Logger:  slog.New(tint.NewHandler(stderr, &tint.Options{Level: slog.LevelWarn})),
+		Logger:  slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: slog.LevelWarn})),
 	})
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
