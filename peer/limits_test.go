@@ -495,6 +495,8 @@ func TestHostileTexts(t *testing.T) {
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the batch has too many items"}}`},
 		{"brackets", strings.Repeat("[", 8<<20),
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}`},
+		{"brackets that close", strings.Repeat("[", 4<<20) + strings.Repeat("]", 4<<20),
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			raw, conn := peertest.Against(t, &peer.Options{Handler: playRegistry(), Limits: peer.Limits{MessageBytes: 16 << 20}})

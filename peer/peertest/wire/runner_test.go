@@ -159,7 +159,7 @@ func TestWrongServerFails(t *testing.T) {
 		}), "message 1 is not expected"},
 		{"wrong accept", "ID-001", script{accept: "x"}, "handshake: wrong Sec-WebSocket-Accept"},
 	}
-	waits := regexp.MustCompile(`never came|in vain|not answered|not over in time`)
+	waits := regexp.MustCompile(`never came|in vain|not answered|stayed up`)
 	outcomes := atOnce(len(tests), func(i int) wire.Outcome {
 		r := wire.Runner{URL: tests[i].server.start(t), Offers: []string{"numeric-ids"}, Timeout: time.Minute}
 		if waits.MatchString(tests[i].want) {
