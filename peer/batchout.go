@@ -22,8 +22,8 @@ type BatchItem struct {
 
 // Batch sends items as one array and waits for the answers (JSON-RPC 2.0
 // section 6). An item that cannot be encoded, or for which the message has no
-// room left, fails alone. Batch returns an error if the array was not sent, or
-// if the wait was cut short; which items have an answer, their Err tells.
+// room left, fails alone. Batch returns an error if the array could not be
+// sent, or if the wait was cut short; which items have an answer, their Err tells.
 // An item counts as maybe sent from when the array is queued. Without items Batch
 // does nothing.
 func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {

@@ -149,7 +149,7 @@ func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, erro
 		}
 		cancel := &c.opts.Profile.Cancel
 		if slot.State() != pending.NotSent && !cancel.Off && !cancel.exempt(slot.Method) {
-			c.pushCancel(slot)
+			c.pushCancel(slot.ID)
 		}
 		return reply{}, contextError(ctx)
 	}

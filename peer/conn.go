@@ -26,7 +26,7 @@ import (
 //     (TestAnswerBeforeWriteReturns, and package pending)
 //  4. Ids we issued and ids we received live in two tables. A second in-flight
 //     request with the same id, null included, is refused and the first is
-//     untouched. (TestSameIDBothWays, TestDuplicateID)
+//     untouched. (TestSameIDBothWays, testdata/ids.txt)
 //  5. No lock is held while calling user code, the logger, or the Transport.
 //     (TestLoggerUsesConnection, TestCloseFromHandler)
 //  6. What the other end can make this end hold is bounded, and is freed when
@@ -38,7 +38,7 @@ import (
 //  8. When a caller's context ends the caller returns at once and the slot is
 //     gone; a late answer is counted and completes nothing. (TestLateAnswer)
 //  9. A handler's context ends when its call is cancelled or the connection
-//     ends, with the cause. (TestHandlerContext)
+//     ends, with the cause. (TestHandlerContext, TestCancelFindsItsCall)
 //  10. Close returns at once and may be called from a handler; Shutdown drains;
 //     Done closes when every goroutine has ended. (TestClose..., TestShutdown)
 //  11. The first cause wins and every waiter sees it. (TestFirstCause)

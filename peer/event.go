@@ -21,7 +21,6 @@ const (
 	DroppedAnswer                        // an answer of ours that could not leave
 	OverLimit                            // a bound was passed: a call refused, or the connection ended
 	UnknownCancel                        // a cancel that names no running call, or one that may not be cancelled
-	DroppedCancel                        // a cancel of ours that could not leave
 	OrderWait                            // a call or an answer did not wait any longer for a notification
 	ReservedCode                         // a handler chose an error code inside the reserved range
 	Lost                                 // events that were dropped, since Options.Events was too slow
@@ -30,7 +29,7 @@ const (
 
 var eventNames = [eventKinds]string{
 	"refused message", "refused notification", "late response", "unknown response", "broken response",
-	"dropped answer", "over limit", "unknown cancel", "dropped cancel", "order wait", "reserved code", "lost events",
+	"dropped answer", "over limit", "unknown cancel", "order wait", "reserved code", "lost events",
 }
 
 // String returns the name of the kind in words.

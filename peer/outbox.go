@@ -143,20 +143,18 @@ func (c *Conn) pushReserved(buf *buffer) {
 }
 
 // pushCancel lets the writer tell the other end that the call id was given up.
-// It takes eight bytes a call and never waits.
-func (c *Conn) pushCancel(s *pending.Slot[reply]) {
+// It never waits and needs no bound of its own: it is for calls whose bytes have
+// left or are in the queue, eight bytes each, and while nothing is written no
+// more of them leave.
+func (c *Conn) pushCancel(id int64) {
 	o := &c.out
 	o.mu.Lock()
-	switch {
-	case o.closed:
+	if o.closed {
 		o.mu.Unlock()
-	case len(o.cancels) >= c.opts.Limits.Pending:
-		o.mu.Unlock()
-		c.events.add(Event{Kind: DroppedCancel, Method: s.Method, Note: s.Note})
-	default:
-		o.cancels = append(o.cancels, s.ID)
-		c.startWriter()
+		return
 	}
+	o.cancels = append(o.cancels, id)
+	c.startWriter()
 }
 
 // startWriter makes sure that the writer runs. It is called with o.mu held and

@@ -65,14 +65,17 @@ type mismatch struct {
 
 // paramsError turns the error of a JSON decoder into the -32602 the other end
 // may see: where it was, and which kinds of JSON met. Never a Go type's name,
-// and never the text of a decoder's own error, which may hold one. fields are
-// the names given to positional params.
-func paramsError(err error, fields []string) *Error {
+// and never the text of a decoder's own error, which may hold one. A Go type that
+// no JSON fits is this end's own fault. fields are the names given to positional
+// params.
+func paramsError(err error, fields []string) error {
 	m := mismatch{Reason: "does not fit"}
 	var semantic *jsonv2.SemanticError
 	var syntactic *jsontext.SyntacticError
 	var v1 *json.UnmarshalTypeError
 	switch {
+	case errors.As(err, &semantic) && semantic.JSONKind == 0:
+		return &jsonError{"params", err}
 	case errors.As(err, &semantic):
 		m.Pointer = string(semantic.JSONPointer)
 		m.Got = kindName(semantic.JSONKind)

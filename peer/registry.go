@@ -106,7 +106,7 @@ func (r *Registry) register(method string, h Handler, opts []HandleOption, place
 		panic(fmt.Sprintf("peer: method %q registered after the registry was served", method))
 	case method == "":
 		panic("peer: method without a name registered")
-	case h == nil:
+	case isNil(h):
 		panic(fmt.Sprintf("peer: nil handler registered for method %q", method))
 	}
 	e := r.entries[method]
@@ -126,6 +126,12 @@ func (r *Registry) register(method string, h Handler, opts []HandleOption, place
 	}
 	r.entries[method] = e
 	return *at
+}
+
+// isNil reports whether h is no handler, in either of the forms it may be given.
+func isNil(h Handler) bool {
+	f, ok := h.(HandlerFunc)
+	return h == nil || ok && f == nil
 }
 
 // Methods describes what is registered, sorted by name. A name registered for
