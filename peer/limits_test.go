@@ -522,3 +522,48 @@ func TestHostileTexts(t *testing.T) {
 		})
 	}
 }
+
+// fickle is a value that can be encoded once only.
+type fickle struct {
+	text string
+	done *atomic.Bool
+}
+
+func (f fickle) MarshalJSON() ([]byte, error) {
+	if f.done.Swap(true) {
+		return nil, errors.New("not again")
+	}
+	return json.Marshal(map[string]string{"text": f.text})
+}
+
+// Params that cannot be encoded again after a wait for room give that room back.
+func TestRoomIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := peer.Pipe()
+		conn := peertest.Start(t, b, &peer.Options{Limits: peer.Limits{QueueBytes: 4 << 10}})
+		if err := conn.Notify(t.Context(), "fill", []string{strings.Repeat("x", 2<<10)}); err != nil {
+			t.Fatal(err) // it is being written, and leaves room for 1 KiB
+		}
+		failed := make(chan error, 1)
+		go func() {
+			failed <- conn.Notify(t.Context(), "fickle", fickle{strings.Repeat("y", 2<<10), new(atomic.Bool)})
+		}()
+		synctest.Wait()
+		raw := peertest.NewRaw(t, a)
+		if err := <-failed; err == nil {
+			t.Fatal("Notify() = nil, want the error of the second encoding: the test made it wait for no room")
+		}
+		done := make(chan error, 1)
+		go func() { done <- conn.Notify(t.Context(), "all", []string{strings.Repeat("z", 3<<10)}) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Notify() = %v", err)
+			}
+		default:
+			t.Error("Notify() waits for room that nobody holds")
+		}
+		raw.Receive()
+	})
+}

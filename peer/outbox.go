@@ -83,19 +83,19 @@ func (c *Conn) acquire(ctx context.Context, n int) (int64, error) {
 // the connection ends. Nothing is kept encoded while it waits, but encoded again
 // after: what the other end does not read must not pile up here.
 func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, encode func(dst []byte) ([]byte, error)) error {
-	for waited := false; ; waited = true {
+	for {
 		buf := c.buffers.get()
 		var err error
 		if buf.b, err = encode(buf.b); err != nil {
 			buf.release()
+			c.out.room.Release(m.room)
 			return err
 		}
 		n := len(buf.b)
-		w := c.out.weight(n)
-		if waited || c.out.room.TryAcquire(w) {
-			if !waited {
-				m.room = w
-			}
+		if w := c.out.weight(n); m.room == 0 && c.out.room.TryAcquire(w) {
+			m.room = w
+		}
+		if m.room > 0 {
 			m.buf = buf
 			return nil
 		}
