@@ -24,6 +24,8 @@ type BatchItem struct {
 // section 6). An item that cannot be encoded, or for which the message has no
 // room left, fails alone. Batch returns an error if the array could not be
 // sent, or if the wait was cut short; which items have an answer, their Err tells.
+// An end that refuses the whole array, for its length or since it takes none,
+// says so with id null, which names none of the calls: bound the wait with ctx.
 // An item counts as maybe sent from when the array is queued. Without items Batch
 // does nothing.
 func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
@@ -43,8 +45,8 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	}
 	defer c.checkDrained()
 	if inside := notificationOf(ctx); inside != nil {
-		inside.Conn.enterWait(inside)
-		defer inside.Conn.leaveWait(inside)
+		inside.c.enterWait(inside)
+		defer inside.c.leaveWait(inside)
 	}
 	slots := make([]*pending.Slot[reply], len(items))
 	m := outgoingMessage{buf: c.buffers.get()}
@@ -80,6 +82,11 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	}
 	c.stats.sent(n)
 	var cut error
+	defer func() { // user code may panic below
+		for _, slot := range m.slots {
+			slot.Drop()
+		}
+	}()
 	for i, slot := range slots {
 		if slot == nil {
 			continue
@@ -100,6 +107,9 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 
 // appendItem encodes one item behind those before it. A call gets its slot.
 func (c *Conn) appendItem(buf *buffer, item *BatchItem, slot **pending.Slot[reply]) error {
+	if err := checkResult(item.Result); err != nil {
+		return err
+	}
 	if slices.Contains(c.rules.NotInBatch, item.Method) {
 		return fmt.Errorf("%w: this method may not stand in a batch", ErrNoBatch)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"unicode/utf8"
 
 	"github.com/duetrpc/duet/codec"
@@ -37,7 +38,8 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any, opts
 
 // Notify sends a notification. It returns nil once that is queued to be written,
 // and waits while the queue is full, at most until ctx ends. What one goroutine
-// sends arrives in that order, calls and answers included.
+// sends arrives in that order, calls and answers included. Its errors are those
+// that a CallError of a call that was not sent may hold.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	return c.caller.Notify(ctx, method, params)
 }
@@ -54,7 +56,11 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 	fail := func(sent pending.State, err error) error {
 		return &CallError{Method: method, Note: choice.note, Sent: sent, Err: err}
 	}
-	if err := c.mayCall(ctx); err != nil {
+	err := c.mayCall(ctx)
+	if err == nil {
+		err = checkResult(result)
+	}
+	if err != nil {
 		return fail(pending.NotSent, err)
 	}
 	slot, err := c.calls.Add(method, choice.note)
@@ -64,8 +70,8 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 	defer c.checkDrained()
 	inside := notificationOf(ctx)
 	if inside != nil {
-		inside.Conn.enterWait(inside)
-		defer inside.Conn.leaveWait(inside)
+		inside.c.enterWait(inside)
+		defer inside.c.leaveWait(inside)
 	}
 	if err := c.send(ctx, slot, method, params); err != nil {
 		slot.Drop()
@@ -106,7 +112,7 @@ func (c *Conn) mayCall(ctx context.Context) error {
 		return c.cause
 	}
 	if c.draining != nil {
-		if r := requestOf(ctx); r == nil || r.Conn != c {
+		if r := requestOf(ctx); r == nil || r.c != c {
 			return ErrShutdown
 		}
 	}
@@ -127,7 +133,7 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method strin
 		return dst, err
 	}
 	m := outgoingMessage{slot: slot}
-	if err := c.encodeWithRoom(ctx, &m, encode); err != nil {
+	if err := c.encodeWithRoom(ctx, &m, nil, encode); err != nil {
 		return err
 	}
 	n := len(m.buf.b)
@@ -156,11 +162,21 @@ func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, erro
 	if rep.barrier == 0 || c.opts.NoBarrier || c.exempt(ctx) {
 		return rep, nil
 	}
-	if err := c.awaitOrder(ctx, rep.barrier); err != nil {
+	if err := c.awaitOrder(ctx, rep); err != nil {
 		rep.buf.release()
 		return reply{}, err
 	}
 	return rep, nil
+}
+
+// ErrResult is returned for a result that nothing can be decoded into.
+var ErrResult = errors.New("peer: result must be nil or a pointer")
+
+func checkResult(result any) error {
+	if v := reflect.ValueOf(result); result != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
+		return fmt.Errorf("%w, not a %T", ErrResult, result)
+	}
+	return nil
 }
 
 // takeReply decodes an answer into result.
@@ -238,12 +254,13 @@ func (c *Conn) appendValue(dst []byte, v any) (value []byte, err error) {
 		if dst, err = c.opts.JSON.Marshal(dst, v); err != nil {
 			return dst, err
 		}
-		switch c.opts.JSON.(type) {
-		case JSONv2, JSONv1:
+		// What JSONv2 writes is JSON and UTF-8; that leaves its depth, which
+		// takes two bytes a level.
+		if _, ok := c.opts.JSON.(JSONv2); ok && (len(dst)-start)/2 < c.valueRules.Depth {
 			return dst, nil
 		}
 	}
-	return dst, codec.Check(dst[start:], &c.rules)
+	return dst, codec.Check(dst[start:], &c.valueRules)
 }
 
 // first is the first byte of a JSON text that is not white space.

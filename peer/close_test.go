@@ -391,10 +391,13 @@ func TestNils(t *testing.T) {
 			raw.Send(call(7, "x"), notification("x"))
 			raw.Want(failure(7, -32601, "method not found"))
 		}
-		raw, _ := peertest.Against(t, &peer.Options{Handler: peer.HandlerFunc(nil)})
-		raw.Send(call(7, "x"))
-		raw.Want(failure(7, -32603, "internal error"))
 	})
+	for _, h := range []peer.Handler{peer.HandlerFunc(nil), (*peer.Registry)(nil)} {
+		var bad *peer.OptionError
+		if err := (&peer.Options{Handler: h}).Validate(); !errors.As(err, &bad) || bad.Field != "Handler" {
+			t.Errorf("Validate() of a nil %T = %v, want an OptionError for Handler", h, err)
+		}
+	}
 	defer func() {
 		if v, ok := recover().(string); !ok || v != "peer: New needs a Transport" {
 			t.Errorf("New(nil) panicked with %v, want words that say what is missing", v)

@@ -3,9 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -64,11 +62,12 @@ type Caller interface {
 // when either end closes it, when the transport breaks, or when the other end
 // passes a bound; it is then of no more use, and every method says so.
 type Conn struct {
-	opts      *Options
-	rules     codec.Rules
-	transport Transport
-	caller    Caller // through Options.Outgoing
-	buffers   *buffers
+	opts       *Options
+	rules      codec.Rules
+	valueRules codec.Rules // of what goes into an envelope, which adds to its depth
+	transport  Transport
+	caller     Caller // through Options.Outgoing
+	buffers    *buffers
 
 	ctx      context.Context // ends with the connection
 	cancel   context.CancelCauseFunc
@@ -125,6 +124,7 @@ func start(t Transport, opts *Options, parent context.Context, pool *buffers, on
 	if n := c.rules.BatchItems; n == 0 || n > opts.Limits.BatchItems {
 		c.rules.BatchItems = opts.Limits.BatchItems
 	}
+	c.valueRules.Depth = max(1, or(c.rules.Depth, 1000)-3) // array, message, error object
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.handlers, c.stop = context.WithCancelCause(parent)
 	c.out.init(opts.Limits.QueueBytes)
@@ -196,6 +196,11 @@ func (c *Conn) Err() error {
 	}
 	return c.cause
 }
+
+// Context is the parent of the contexts of this connection's handlers. It has
+// the values of BaseContext and of the context that Authorize returned, and ends
+// with the connection, whose cause is then its own.
+func (c *Conn) Context() context.Context { return c.handlers }
 
 // Subprotocol is the WebSocket subprotocol both ends agreed on, "" for none or
 // where the transport has no such thing.
@@ -273,20 +278,17 @@ func (c *Conn) leave() {
 	}
 }
 
-// log writes a line from a goroutine of its own, since a logger may block, or
+// log writes a line from the goroutine of events, since a logger may block, or
 // log over this very connection.
 func (c *Conn) log(level slog.Level, msg string, attrs ...slog.Attr) {
-	if c.opts.Logger.Enabled(context.Background(), level) {
-		c.spawn(func() { c.opts.Logger.LogAttrs(context.Background(), level, msg, attrs...) })
-	}
+	c.events.enqueue(notice{line: &line{level, msg, attrs}})
 }
 
 // guard runs user code that has no caller to panic to.
 func (c *Conn) guard(name string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: panic in "+name,
-				slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
+			_ = c.panicked(name, v)
 		}
 	}()
 	f()

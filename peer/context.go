@@ -25,10 +25,20 @@ func requestOf(ctx context.Context) *incoming {
 
 // notificationOf is the notification whose handler ctx belongs to, or nil.
 func notificationOf(ctx context.Context) *incoming {
-	if r := requestOf(ctx); r != nil && r.IsNotification() {
+	if r := requestOf(ctx); r != nil && r.isNotification() {
 		return r
 	}
 	return nil
+}
+
+// ConnFrom returns the connection a handler's request came on. It reports false
+// for a context that is not a handler's. To call back use CallerFrom, which
+// passes through Options.Outgoing.
+func ConnFrom(ctx context.Context) (*Conn, bool) {
+	if r := requestOf(ctx); r != nil {
+		return r.c, true
+	}
+	return nil, false
 }
 
 // CallerFrom returns what a handler calls back with: the connection its request
@@ -36,7 +46,7 @@ func notificationOf(ctx context.Context) *incoming {
 // a handler's.
 func CallerFrom(ctx context.Context) (Caller, bool) {
 	if r := requestOf(ctx); r != nil {
-		return r.Conn.caller, true
+		return r.c.caller, true
 	}
 	return nil, false
 }
@@ -47,7 +57,7 @@ func CallerFrom(ctx context.Context) (Caller, bool) {
 // on notifications hold until the handler returns.
 func Async(ctx context.Context) {
 	if r := notificationOf(ctx); r != nil {
-		r.Conn.giveUpPlace(r)
+		r.c.giveUpPlace(r)
 	}
 }
 

@@ -36,8 +36,8 @@ func Accept(w http.ResponseWriter, r *http.Request, opts *Options) (*Conn, error
 	return accept(w, r, p, &buffers{}, nil)
 }
 
-// accept is Accept with prepared options. onStart, if not nil, is told of the
-// connection before it runs, and returns what to do when it is done.
+// accept is Accept with prepared options. onDone, if not nil, is called when the
+// connection is done.
 func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers, onDone func(*Conn)) (*Conn, error) {
 	if err := wsconn.CheckRequest(r, &opts.WebSocket); err != nil {
 		return nil, refuseUpgrade(w, opts, r, http.StatusForbidden, err)
@@ -61,21 +61,30 @@ func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers
 		opts.Logger.Info("duet: upgrade failed", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
 		return nil, err
 	}
+	owned := true
+	defer func() {
+		if owned { // Options.Transport failed, or a function of Options panicked
+			_ = ws.Close(wsconn.ErrInternal)
+		}
+	}()
 	transport := Transport(ws)
 	if opts.Transport != nil {
 		transport, err = opts.Transport(r, ws)
-		if err != nil {
+		switch {
+		case err != nil:
 			opts.Logger.Warn("duet: Options.Transport failed", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
-			_ = ws.Close(err)
+			_ = ws.Close(err) // the first cause wins
 			return nil, err
-		}
-		if transport == nil {
+		case transport == nil:
+			owned = false
 			return nil, ErrTaken
 		}
 	}
 	// The request's own context ends with ServeHTTP; its values stay.
 	parent := joinedContext{opts.BaseContext, context.WithoutCancel(values)}
-	return start(transport, opts, parent, pool, onDone), nil
+	c := start(transport, opts, parent, pool, onDone)
+	owned = false
+	return c, nil
 }
 
 // refuseUpgrade answers with status and no details, and logs them.

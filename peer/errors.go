@@ -28,13 +28,18 @@ type Error = codec.Error
 // Code is the code of an Error.
 type Code = codec.Code
 
-// The codes of JSON-RPC 2.0 section 5.1.
+// The codes of JSON-RPC 2.0 section 5.1, and those this library makes itself
+// where the profile has no others.
 const (
 	ParseError     = codec.ParseError
 	InvalidRequest = codec.InvalidRequest
 	MethodNotFound = codec.MethodNotFound
 	InvalidParams  = codec.InvalidParams
 	InternalError  = codec.InternalError
+
+	Cancelled    Code = -32800 // as LSP and ACP have it
+	Overloaded   Code = -32010 // over a bound; try again later
+	ShuttingDown Code = -32011
 )
 
 // CloseError says how a WebSocket ended: the close code and reason.
@@ -74,11 +79,17 @@ type CallError struct {
 	Err    error
 }
 
-func (e *CallError) Error() string {
-	if errors.As(e.Err, new(*Error)) {
-		return fmt.Sprintf("peer: call %q: %v", e.Method, e.Err)
+func (e *CallError) Error() string { return e.prefix() + e.Err.Error() }
+
+func (e *CallError) prefix() string {
+	text := fmt.Sprintf("peer: call %q", e.Method)
+	if e.Note != "" {
+		text += fmt.Sprintf(" (%s)", e.Note)
 	}
-	return fmt.Sprintf("peer: call %q (%v): %v", e.Method, e.Sent, e.Err)
+	if !errors.As(e.Err, new(*Error)) {
+		text += fmt.Sprintf(" (%v)", e.Sent)
+	}
+	return text + ": "
 }
 
 func (e *CallError) Unwrap() error { return e.Err }
@@ -196,31 +207,41 @@ func (p *Profile) onWire(err error, cancelled bool) (e *Error, detail bool) {
 	return &Error{Code: codec.InternalError, Message: "internal error"}, true
 }
 
-// jsonError is why a value could not be written as JSON, or read from it. Its
-// text says which types met and quotes nothing: it may come to a log, and the
-// text of a decoder may hold a value. errors.As finds the decoder's own error.
+// jsonError is why a value could not be written as JSON, or read from it.
 type jsonError struct {
 	what string // "params" or "result"
 	err  error
 }
 
+func (e *jsonError) Error() string { return "peer: " + e.what + ": " + e.err.Error() }
 func (e *jsonError) Unwrap() error { return e.err }
 
-func (e *jsonError) Error() string {
+// forLog is err as it may be logged. The text of a JSON encoder or decoder may
+// quote a value or a name of params and results; what is logged says instead
+// which kinds met. Everything else is logged as it is.
+func forLog(err error) error {
+	var bad *jsonError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	prefix := ""
+	var call *CallError
+	if errors.As(err, &call) {
+		prefix = call.prefix()
+	}
 	var semantic *jsonv2.SemanticError
 	var mismatch *json.UnmarshalTypeError
 	var syntax *codec.SyntaxError
-	var limit *LimitError
 	switch {
-	case errors.As(e.err, &semantic):
-		return fmt.Sprintf("peer: %s: JSON %s and Go %v do not fit", e.what, or(kindName(semantic.JSONKind), "text"), semantic.GoType)
-	case errors.As(e.err, &mismatch):
+	case errors.As(bad.err, &semantic):
+		return fmt.Errorf("%speer: %s: JSON %s and Go %v do not fit", prefix, bad.what, or(kindName(semantic.JSONKind), "text"), semantic.GoType)
+	case errors.As(bad.err, &mismatch):
 		kind, _, _ := strings.Cut(mismatch.Value, " ")
-		return fmt.Sprintf("peer: %s: JSON %s and Go %v do not fit", e.what, kind, mismatch.Type)
-	case errors.As(e.err, &syntax), errors.As(e.err, &limit), e.err == errPanic:
-		return fmt.Sprintf("peer: %s: %v", e.what, e.err)
+		return fmt.Errorf("%speer: %s: JSON %s and Go %v do not fit", prefix, bad.what, kind, mismatch.Type)
+	case errors.As(bad.err, &syntax), bad.err == errPanic:
+		return fmt.Errorf("%s%w", prefix, bad)
 	default:
-		return fmt.Sprintf("peer: %s: JSON refused with %T", e.what, e.err)
+		return fmt.Errorf("%speer: %s: JSON refused with %T", prefix, bad.what, bad.err)
 	}
 }
 
@@ -229,6 +250,9 @@ func orderly(cause error) bool {
 	var closed *CloseError
 	if errors.As(cause, &closed) {
 		return closed.Is(io.EOF) // what lies below may be an io.EOF that was not meant
+	}
+	if errors.As(cause, new(*writeError)) {
+		return false // io.EOF means an orderly end for Read only
 	}
 	return errors.Is(cause, ErrClosed) || errors.Is(cause, ErrShutdown) || errors.Is(cause, io.EOF)
 }

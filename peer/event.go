@@ -23,7 +23,7 @@ const (
 	UnknownCancel                        // a cancel that names no running call, or one that may not be cancelled
 	OrderWait                            // a call or an answer did not wait any longer for a notification
 	ReservedCode                         // a handler chose an error code inside the reserved range
-	Lost                                 // events that were dropped, since Options.Events was too slow
+	Lost                                 // events and log lines that were dropped, since what gets them was too slow
 	eventKinds
 )
 
@@ -55,15 +55,16 @@ const (
 	logPause   = time.Second // between two log lines of one kind
 )
 
-// events counts events and hands them on from a goroutine of its own, which
-// lives as long as there is something to do: neither the logger nor the user's
-// function may ever hold up the reader, and both may use the connection.
+// events counts events and hands them, and lines for the log, on from a goroutine
+// of its own, which lives as long as there is something to do: neither the logger
+// nor the user's function may ever hold up the reader or an answer, and both may
+// use the connection.
 type events struct {
 	c      *Conn
 	counts [eventKinds]atomic.Uint64
 
 	mu      sync.Mutex
-	queue   []Event
+	queue   []notice
 	running bool
 	lost    bool
 
@@ -72,8 +73,27 @@ type events struct {
 	suppressed [eventKinds]int
 }
 
+// notice is an event, or a line for the log.
+type notice struct {
+	event Event
+	line  *line
+}
+
+type line struct {
+	level slog.Level
+	msg   string
+	attrs []slog.Attr
+}
+
 func (e *events) add(ev Event) {
 	e.counts[ev.Kind].Add(1)
+	e.enqueue(notice{event: ev})
+}
+
+func (e *events) enqueue(n notice) {
+	if e.c.opts.unobserved {
+		return
+	}
 	e.mu.Lock()
 	if len(e.queue) >= eventQueue {
 		e.counts[Lost].Add(1)
@@ -81,7 +101,7 @@ func (e *events) add(ev Event) {
 		e.mu.Unlock()
 		return
 	}
-	e.queue = append(e.queue, ev)
+	e.queue = append(e.queue, n)
 	start := !e.running
 	e.running = true
 	e.mu.Unlock()
@@ -92,26 +112,49 @@ func (e *events) add(ev Event) {
 	}
 }
 
+// run hands on what is queued. User code may end its goroutine (runtime.Goexit);
+// then another one goes on.
 func (e *events) run() {
-	for {
-		e.mu.Lock()
-		queue := e.queue
-		e.queue = nil
-		if e.lost {
-			e.lost = false
-			queue = append(queue, Event{Kind: Lost, Method: otherMethod})
+	done := false
+	defer func() {
+		if !done {
+			e.c.spawn(e.run)
 		}
-		e.running = len(queue) > 0
-		e.mu.Unlock()
-		if len(queue) == 0 {
+	}()
+	for {
+		n, ok := e.next()
+		if !ok {
+			done = true
 			return
 		}
-		for _, ev := range queue {
-			e.log(ev)
-			if f := e.c.opts.Events; f != nil {
-				e.c.guard("Options.Events", func() { f(ev) })
-			}
-		}
+		e.c.guard("Options.Events or Options.Logger", func() { e.hand(n) })
+	}
+}
+
+func (e *events) next() (n notice, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case len(e.queue) > 0:
+		n, e.queue[0] = e.queue[0], notice{}
+		e.queue = e.queue[1:]
+		return n, true
+	case e.lost:
+		e.lost = false
+		return notice{event: Event{Kind: Lost, Method: otherMethod}}, true
+	}
+	e.running, e.queue = false, nil
+	return notice{}, false
+}
+
+func (e *events) hand(n notice) {
+	if n.line != nil {
+		e.c.opts.Logger.LogAttrs(context.Background(), n.line.level, n.line.msg, n.line.attrs...)
+		return
+	}
+	e.log(n.event)
+	if f := e.c.opts.Events; f != nil {
+		f(n.event)
 	}
 }
 
@@ -131,11 +174,15 @@ func (e *events) log(ev Event) {
 		attrs = append(attrs, slog.Duration("after", ev.After))
 	}
 	if ev.Err != nil {
-		attrs = append(attrs, slog.Any("error", ev.Err))
+		attrs = append(attrs, slog.Any("error", forLog(ev.Err)))
 	}
 	if n := e.suppressed[ev.Kind]; n > 0 {
 		attrs = append(attrs, slog.Int("suppressed", n))
 		e.suppressed[ev.Kind] = 0
 	}
-	e.c.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "duet: "+ev.Kind.String(), attrs...)
+	level := slog.LevelWarn
+	if ev.Kind == DroppedAnswer { // what happens when the other end goes
+		level = slog.LevelInfo
+	}
+	e.c.opts.Logger.LogAttrs(context.Background(), level, "duet: "+ev.Kind.String(), attrs...)
 }

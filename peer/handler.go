@@ -86,8 +86,5 @@ func (r *Request) Decode(v any) error {
 		*raw = append((*raw)[:0], r.Params...)
 		return nil
 	}
-	if err := r.Conn.opts.JSON.Unmarshal(r.Params, v); err != nil {
-		return paramsError(err, nil)
-	}
-	return nil
+	return r.Conn.decodeParams(r.Params, v, nil)
 }

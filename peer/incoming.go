@@ -13,7 +13,9 @@ import (
 
 // incoming is an admitted request, from its arrival until its answer is queued.
 type incoming struct {
-	Request
+	req    Request // the handler's, which may change it
+	c      *Conn
+	id     codec.ID // absent in a notification
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	buf    *buffer // holds ID and Params
@@ -21,6 +23,7 @@ type incoming struct {
 	key    codec.Key
 	entry  *entry // nil for a method that is not registered
 	batch  *batchReply
+	exempt bool // from cancellation
 
 	// Guarded by Conn.mu.
 	barrier   uint64    // a call: the notifications that arrived before it
@@ -43,19 +46,22 @@ type served struct {
 // newIncoming makes the request of m. buf is retained.
 func (c *Conn) newIncoming(m *codec.Message, e *entry, buf *buffer, size int) *incoming {
 	r := &incoming{
-		Request: Request{ID: m.ID, Params: m.Params, Conn: c},
-		buf:     buf,
-		size:    int64(size),
-		entry:   e,
+		req:   Request{Params: m.Params, Conn: c},
+		c:     c,
+		buf:   buf,
+		size:  int64(size),
+		entry: e,
 	}
-	if m.Kind == codec.Notification {
-		r.ID = codec.ID{}
+	if m.Kind == codec.Call {
+		r.id, r.req.ID = m.ID, m.ID
 	}
 	if e != nil {
-		r.Method = e.name
+		r.req.Method = e.name
 	} else {
-		r.Method = string(m.Method)
+		r.req.Method = string(m.Method)
+		r.size += int64(len(m.Method)) // held besides the message
 	}
+	r.exempt = c.opts.Profile.Cancel.exempt(r.req.Method)
 	buf.retain()
 	ctx, cancel := context.WithCancelCause(c.handlers)
 	r.ctx, r.cancel = requestContext{ctx, r}, cancel
@@ -87,9 +93,9 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	switch {
 	case c.ended:
 		c.mu.Unlock()
+		batch.skip()
 		return
-	case c.draining != nil && c.calls.Len() == 0:
-		// A call that comes while own calls wait may be part of answering them.
+	case c.drains():
 		refusal = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
 	case s.calls[key] != nil:
 		refusal = &Error{Code: codec.InvalidRequest, Message: "invalid request: id is in use by a call in flight"}
@@ -132,7 +138,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 // notified queues a notification. The reader calls it.
 func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 	if f := (*c.controls.Load())[string(m.Method)]; f != nil {
-		f(m.Params)
+		c.guard("Control", func() { f(m.Params) })
 		return
 	}
 	e := c.entryOf(m.Method)
@@ -156,6 +162,10 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 	switch {
 	case c.ended:
 		c.mu.Unlock()
+		return
+	case c.drains():
+		c.mu.Unlock()
+		c.events.add(Event{Kind: RefusedNotification, Method: e.known(), Err: ErrShutdown})
 		return
 	case s.notes >= lim.Notifications:
 		over = &LimitError{What: "Notifications", Limit: int64(lim.Notifications)}
@@ -189,12 +199,21 @@ func (c *Conn) run(r *incoming) {
 		}
 		c.answer(r, result, err)
 	}()
+	// While answers wait for room no more are made, so that results do not pile up
+	// either.
+	if err = c.awaitRoom(r.ctx); err != nil {
+		return
+	}
+	err = errGone
 	if gone := new(CancelError); c.ctx.Err() != nil || errors.As(context.Cause(r.ctx), &gone) {
 		err = context.Cause(r.ctx) // before it could start
 		return
 	}
-	result, err = c.opts.Handler.ServeRPC(r.ctx, &r.Request)
+	result, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
 }
+
+// isNotification reports whether r is a notification, whatever became of req.
+func (r *incoming) isNotification() bool { return r.id.IsZero() }
 
 // errGone is the error of a handler that left its goroutine (runtime.Goexit).
 var errGone = errors.New("peer: handler did not return")
@@ -202,7 +221,7 @@ var errGone = errors.New("peer: handler did not return")
 // panicked logs a panic of user code, which is no more than an internal error to
 // the other end.
 func (c *Conn) panicked(method string, v any) error {
-	c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: panic",
+	c.log(slog.LevelError, "duet: panic",
 		slog.String("method", method),
 		slog.String("panic", fmt.Sprint(v)),
 		slog.String("stack", string(debug.Stack())))
@@ -236,12 +255,12 @@ func (c *Conn) answer(r *incoming, result any, err error) {
 	if r.batch != nil {
 		buf := c.buffers.get()
 		buf.b = o.encode(c, buf.b)
-		r.batch.put(buf.b, r.ID, r)
+		r.batch.put(buf.b, r.id, r)
 		buf.release()
 		return
 	}
 	var m outgoingMessage
-	err = c.encodeWithRoom(c.ctx, &m, func(dst []byte) ([]byte, error) { return o.encode(c, dst), nil })
+	err = c.encodeWithRoom(c.ctx, &m, r, func(dst []byte) ([]byte, error) { return o.encode(c, dst), nil })
 	c.free(r)
 	if err == nil {
 		err = c.push(m)
@@ -276,7 +295,7 @@ func (c *Conn) drop(r *incoming) {
 	r.cancel(errReturned)
 	ev := Event{Kind: DroppedAnswer, Method: r.name(), Err: c.endCause()}
 	switch {
-	case r.IsNotification():
+	case r.isNotification():
 		ev.Kind = RefusedNotification
 		c.freeNotification(r)
 		c.finished()

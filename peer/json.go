@@ -27,13 +27,13 @@ type JSONv2 struct{}
 // Marshal implements [JSON].
 func (JSONv2) Marshal(dst []byte, v any) ([]byte, error) {
 	w := appender{dst}
-	err := jsonv2.MarshalWrite(&w, v, jsontext.AllowInvalidUTF8(true))
+	err := jsonv2.MarshalWrite(&w, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 	return w.b, err
 }
 
 // Unmarshal implements [JSON].
 func (JSONv2) Unmarshal(data []byte, v any) error {
-	return jsonv2.Unmarshal(data, v, jsontext.AllowInvalidUTF8(true))
+	return jsonv2.Unmarshal(data, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 }
 
 // JSONv1 is the standard library's encoding/json, for types that rely on its

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -94,7 +95,7 @@ func (l Limits) validate() error {
 		{"Connections", int64(l.Connections), 1},
 	} {
 		if f.value != 0 && f.value < f.min {
-			return &OptionError{Field: "Limits." + f.name, Reason: "is below its least value, or negative"}
+			return &OptionError{Field: "Limits." + f.name, Reason: fmt.Sprintf("is %d, and must be 0 or at least %d", f.value, f.min)}
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestOverload(t *testing.T) {
 		refused string // call with id 9
 	}{
 		{"InFlight", peer.Limits{InFlight: 2}, []string{callText("1", 60), callText("2", 60)}, callText("9", 60)},
-		{"InFlightBytes", peer.Limits{InFlightBytes: 200}, []string{callText("1", 100), callText("2", 100)}, callText("9", 60)},
+		{"InFlightBytes", peer.Limits{InFlightBytes: 202}, []string{callText("1", 100), callText("2", 100)}, callText("9", 60)},
 		{"one larger than InFlightBytes alone", peer.Limits{InFlightBytes: 200}, []string{callText("1", 1000)}, callText("9", 60)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestNotificationBounds(t *testing.T) {
 		over        string
 	}{
 		{"count", "Notifications", peer.Limits{Notifications: 3}, []string{noteText(60), noteText(60), noteText(60)}, noteText(60)},
-		{"bytes", "NotificationBytes", peer.Limits{NotificationBytes: 200}, []string{noteText(100), noteText(100)}, noteText(60)},
+		{"bytes", "NotificationBytes", peer.Limits{NotificationBytes: 202}, []string{noteText(100), noteText(100)}, noteText(60)},
 		{"one larger alone", "NotificationBytes", peer.Limits{NotificationBytes: 200}, []string{noteText(1000)}, noteText(60)},
 		{"in a batch", "Notifications", peer.Limits{Notifications: 1}, []string{"[" + noteText(60) + "]"}, "[" + noteText(60) + "]"},
 	} {
@@ -148,8 +148,9 @@ func TestNotificationBounds(t *testing.T) {
 }
 
 // A reported fault: a client that does not read cost 2.27 GB over 300
-// connections. What is encoded and not written stays within QueueBytes, slots
-// stay taken meanwhile, and the refusals that follow are bounded too.
+// connections. What is encoded and not written stays within QueueBytes, handlers
+// do not start while answers wait, slots stay taken meanwhile, and the refusals
+// that follow are bounded too.
 func TestSilentReaderIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 512
@@ -172,8 +173,8 @@ func TestSilentReaderIsBounded(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if got := conn.Stats().InFlight; ran.Load() != calls || got < calls-16 {
-			t.Errorf("%d handlers ran and %d slots are taken, want %d and about as many", ran.Load(), got, calls)
+		if got := conn.Stats().InFlight; ran.Load() > 32 || got < calls-16 {
+			t.Errorf("%d handlers ran and %d slots are taken, want a few and about %d", ran.Load(), got, calls)
 		}
 
 		// Each refusal is some 80 bytes, and 256 KiB are kept for them.
@@ -191,8 +192,8 @@ func TestSilentReaderIsBounded(t *testing.T) {
 		}
 		<-conn.Done()
 		wantLimit(t, "Err()", conn.Err(), "QueueBytes")
-		if got := ran.Load(); got > calls+16 {
-			t.Errorf("%d handlers ran, want at most %d", got, calls+16)
+		if got := ran.Load(); got > 32 {
+			t.Errorf("%d handlers ran, want a few", got)
 		}
 	})
 }

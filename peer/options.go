@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -26,8 +27,9 @@ type Options struct {
 	// JSON encodes and decodes typed params and results. nil is JSONv2.
 	JSON JSON
 
-	// Logger gets what an operator should know. nil logs nothing. Params,
-	// results and error data are never logged.
+	// Logger gets what an operator should know, a handler's panic or the error
+	// behind a -32603 for instance. nil logs nothing, so give it slog.Default() at
+	// least. Params, results and error data are never logged.
 	Logger *slog.Logger
 
 	// Events gets what never becomes an answer, one call at a time, from a
@@ -61,6 +63,8 @@ type Options struct {
 	// WebSocket are the options of the socket, for Dial, Accept and Server.
 	// Its ReadLimit, WriteTimeout and Logger are set from Limits and Logger.
 	WebSocket wsconn.Options
+
+	unobserved bool // neither Logger nor Events
 }
 
 // OptionError says which field of Options is wrong. It is returned by
@@ -79,6 +83,9 @@ func (o *Options) Validate() error {
 	}
 	if err := o.Limits.validate(); err != nil {
 		return err
+	}
+	if r, ok := o.Handler.(*Registry); o.Handler != nil && (isNil(o.Handler) || ok && r == nil) {
+		return &OptionError{Field: "Handler", Reason: fmt.Sprintf("is a nil %T", o.Handler)}
 	}
 	for _, wrap := range o.Outgoing {
 		if wrap == nil {
@@ -120,6 +127,7 @@ func (o *Options) prepare() (*Options, error) {
 	if p.JSON == nil {
 		p.JSON = JSONv2{}
 	}
+	p.unobserved = p.Logger == nil && p.Events == nil
 	if p.Logger == nil {
 		p.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -22,6 +22,7 @@ type order struct {
 	place *incoming    // the notification whose turn it is, or nil
 	held  []*incoming  // calls that wait, in the order they arrived
 	waits []*orderWait // callers whose answers wait
+	bytes int64        // of those answers
 
 	dropped bool // the connection has ended and queued notifications never run
 
@@ -125,7 +126,7 @@ func (c *Conn) hold(r *incoming) bool {
 	}
 	r.barrier, r.since = o.arrived, time.Now()
 	o.held = append(o.held, r)
-	c.armHeld(orderSlow)
+	c.armHeld(min(orderSlow, c.opts.Limits.OrderWait))
 	return true
 }
 
@@ -211,7 +212,7 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 			c.spawn(func() { c.runNotifications(next) })
 		}
 	}()
-	_, err = c.opts.Handler.ServeRPC(r.ctx, &r.Request)
+	_, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
 	returned = true
 	return nil
 }
@@ -284,7 +285,7 @@ func (c *Conn) leaveWait(r *incoming) {
 // early, since what that waits for may in turn wait for it.
 func (c *Conn) exempt(ctx context.Context) bool {
 	r := requestOf(ctx)
-	if r == nil || r.Conn != c {
+	if r == nil || r.c != c {
 		return false
 	}
 	c.mu.Lock()
@@ -293,10 +294,11 @@ func (c *Conn) exempt(ctx context.Context) bool {
 }
 
 // awaitOrder makes an answer wait until barrier notifications are handled, at
-// most OrderWait. It returns the error of ctx if that ends first, and the cause
+// most OrderWait, and not where answers that wait hold InFlightBytes. It returns the error of ctx if that ends first, and the cause
 // of the connection's end if they never will be.
-func (c *Conn) awaitOrder(ctx context.Context, barrier uint64) error {
+func (c *Conn) awaitOrder(ctx context.Context, rep reply) error {
 	o := &c.order
+	barrier, size := rep.barrier, int64(len(rep.buf.b))
 	if o.handled.Load() >= barrier {
 		return nil
 	}
@@ -309,12 +311,19 @@ func (c *Conn) awaitOrder(ctx context.Context, barrier uint64) error {
 	case o.dropped:
 		defer c.mu.Unlock()
 		return c.cause
+	case o.bytes > 0 && o.bytes+size > c.opts.Limits.InFlightBytes:
+		place := o.place
+		c.mu.Unlock()
+		c.events.add(Event{Kind: OrderWait, Method: place.name()})
+		return nil
 	}
+	o.bytes += size
 	o.waits = append(o.waits, w)
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		o.bytes -= size
 		o.waits = slices.DeleteFunc(o.waits, func(x *orderWait) bool { return x == w })
 	}()
 

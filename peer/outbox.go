@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -17,8 +18,9 @@ import (
 //
 // The writer is a goroutine that lives as long as the queue is not empty.
 type outbox struct {
-	room *semaphore.Weighted
-	most int64 // what room holds
+	room    *semaphore.Weighted
+	most    int64        // what room holds
+	waiting atomic.Int64 // those that wait for room
 
 	mu       sync.Mutex
 	queue    []outgoingMessage
@@ -67,6 +69,8 @@ func (c *Conn) acquire(ctx context.Context, n int) (int64, error) {
 	if c.out.room.TryAcquire(w) {
 		return w, nil
 	}
+	c.out.waiting.Add(1)
+	defer c.out.waiting.Add(-1)
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -81,8 +85,9 @@ func (c *Conn) acquire(ctx context.Context, n int) (int64, error) {
 
 // encodeWithRoom encodes into m and takes the room for it, waiting until ctx or
 // the connection ends. Nothing is kept encoded while it waits, but encoded again
-// after: what the other end does not read must not pile up here.
-func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, encode func(dst []byte) ([]byte, error)) error {
+// after: what the other end does not read must not pile up here. The result that
+// an answer to r will be encoded from counts against InFlightBytes meanwhile.
+func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, r *incoming, encode func(dst []byte) ([]byte, error)) error {
 	for {
 		buf := c.buffers.get()
 		var err error
@@ -100,10 +105,26 @@ func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, encode fu
 			return nil
 		}
 		buf.release()
+		if r != nil {
+			c.mu.Lock()
+			c.served.bytes += int64(n)
+			r.size += int64(n)
+			c.mu.Unlock()
+		}
 		if m.room, err = c.acquire(ctx, n); err != nil {
 			return err
 		}
 	}
+}
+
+// awaitRoom waits until nobody else waits for room.
+func (c *Conn) awaitRoom(ctx context.Context) error {
+	if c.out.waiting.Load() == 0 {
+		return nil
+	}
+	room, err := c.acquire(ctx, 1)
+	c.out.room.Release(room)
+	return err
 }
 
 // push queues m, whose room is taken. It fails when the connection has ended.

@@ -22,14 +22,14 @@ type outcome struct {
 func (o *outcome) encode(c *Conn, dst []byte) []byte {
 	start := len(dst)
 	if o.err == nil {
-		dst, err := c.appendResult(dst, o.r.ID, o.result)
+		dst, err := c.appendResult(dst, o.r.id, o.result)
 		if err == nil {
 			return dst
 		}
 		o.fail(c, err, false)
-		return codec.AppendError(dst[:start], o.r.ID, o.err)
+		return codec.AppendError(dst[:start], o.r.id, o.err)
 	}
-	return codec.AppendError(dst, o.r.ID, o.err)
+	return codec.AppendError(dst, o.r.id, o.err)
 }
 
 // fail makes err the outcome: once, since it logs and counts.
@@ -51,19 +51,23 @@ func (o *outcome) fail(c *Conn, err error, cancelled bool) {
 			return
 		}
 	}
-	if err != errPanic { // logged with its stack already
-		c.opts.Logger.LogAttrs(context.Background(), slog.LevelError, "duet: handler failed",
-			slog.String("method", method), slog.Any("error", err))
+	switch {
+	case errors.Is(err, errPanic): // logged with its stack already
+	case c.ctx.Err() != nil && errors.Is(err, context.Canceled):
+		// The other end has gone, and the handler noticed, as it should.
+	default:
+		c.log(slog.LevelError, "duet: handler failed",
+			slog.String("method", method), slog.Any("error", forLog(err)))
 	}
 }
 
 // sendable returns nil if e can be sent as it is, and reports a code that the
 // application should not have chosen, once per connection and code.
 func (c *Conn) sendable(r *incoming, e *Error, from error) error {
-	if e.Data != nil && codec.Check(e.Data, &c.rules) != nil {
+	if e.Data != nil && codec.Check(e.Data, &c.valueRules) != nil {
 		return fmt.Errorf("peer: the data of error %d is not JSON", e.Code)
 	}
-	size := int64(len(codec.AppendError(nil, r.ID, &Error{Code: e.Code, Message: e.Message})) + len(`,"data":`) + len(e.Data))
+	size := int64(len(codec.AppendError(nil, r.id, &Error{Code: e.Code, Message: e.Message})) + len(`,"data":`) + len(e.Data))
 	if most := c.opts.Limits.MessageBytes; size > most {
 		return &LimitError{What: "MessageBytes", Limit: most, Got: size}
 	}

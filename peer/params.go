@@ -55,6 +55,9 @@ func fieldName(f reflect.StructField) (name string, skip bool) {
 	return or(name, f.Name), false
 }
 
+// maxPointer bounds the pointer of a mismatch, whose names are the other end's.
+const maxPointer = 256
+
 // mismatch is the data of an invalid params error.
 type mismatch struct {
 	Pointer string `json:"pointer"` // RFC 6901, into params
@@ -63,16 +66,31 @@ type mismatch struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
+// decodeParams reads params into v. fields are the names given to positional
+// params.
+func (c *Conn) decodeParams(params []byte, v any, fields []string) error {
+	err := c.opts.JSON.Unmarshal(params, v)
+	if err == nil {
+		return nil
+	}
+	var v1 *json.UnmarshalTypeError
+	if errors.As(err, &v1) {
+		// encoding/json names embedded Go types in its paths and leaves indexes
+		// out, so the other decoder is asked where it was.
+		again := reflect.New(reflect.TypeOf(v).Elem()).Interface()
+		err = jsonv2.Unmarshal(params, again, jsonv2.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true))
+	}
+	return paramsError(err, fields)
+}
+
 // paramsError turns the error of a JSON decoder into the -32602 the other end
 // may see: where it was, and which kinds of JSON met. Never a Go type's name,
 // and never the text of a decoder's own error, which may hold one. A Go type that
-// no JSON fits is this end's own fault. fields are the names given to positional
-// params.
+// no JSON fits is this end's own fault.
 func paramsError(err error, fields []string) error {
 	m := mismatch{Reason: "does not fit"}
 	var semantic *jsonv2.SemanticError
 	var syntactic *jsontext.SyntacticError
-	var v1 *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &semantic) && semantic.JSONKind == 0:
 		return &jsonError{"params", err}
@@ -85,13 +103,6 @@ func paramsError(err error, fields []string) error {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			m.Reason = "name stands twice"
 		}
-	case errors.As(err, &v1):
-		if v1.Field != "" {
-			m.Pointer = "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/").Replace(v1.Field)
-		}
-		m.Got, _, _ = strings.Cut(v1.Value, " ")
-		m.Got = strings.Replace(m.Got, "bool", "boolean", 1)
-		m.Want = wantName(v1.Type)
 	}
 	if m.Want == m.Got { // a number out of range, a text in a wrong format
 		m.Want, m.Got = "", ""
@@ -102,8 +113,23 @@ func paramsError(err error, fields []string) error {
 	if fields != nil {
 		m.Pointer = byIndex(m.Pointer, fields)
 	}
+	if len(m.Pointer) > maxPointer {
+		m.Pointer = ""
+	}
 	data, _ := json.Marshal(m) // strings only: it cannot fail
-	return &Error{Code: codec.InvalidParams, Message: "invalid params", Data: data}
+	return &Error{Code: codec.InvalidParams, Message: m.String(), Data: data}
+}
+
+// String is the message of the error.
+func (m mismatch) String() string {
+	text := "invalid params"
+	if m.Pointer != "" {
+		text += ": " + m.Pointer
+	}
+	if m.Reason != "" {
+		return text + ": " + m.Reason
+	}
+	return fmt.Sprintf("%s: want %s, got %s", text, m.Want, m.Got)
 }
 
 // byIndex undoes byName in a pointer: /b/c becomes /1/c.

@@ -26,7 +26,7 @@ type Profile struct {
 	Cancel Cancel
 
 	// Cancelled, Overloaded and ShuttingDown are the codes of the errors this
-	// library makes itself. Zero means -32800, -32010 and -32011.
+	// library makes itself. Zero means the constants of these names.
 	Cancelled, Overloaded, ShuttingDown codec.Code
 
 	// Codes lists the codes inside -32768..-32000 that the protocol gives to
@@ -51,9 +51,9 @@ func (c Cancel) field() string  { return or(c.Field, "id") }
 
 func (c Cancel) exempt(method string) bool { return slices.Contains(c.Exempt, method) }
 
-func (p *Profile) cancelled() codec.Code    { return or(p.Cancelled, -32800) }
-func (p *Profile) overloaded() codec.Code   { return or(p.Overloaded, -32010) }
-func (p *Profile) shuttingDown() codec.Code { return or(p.ShuttingDown, -32011) }
+func (p *Profile) cancelled() codec.Code    { return or(p.Cancelled, Cancelled) }
+func (p *Profile) overloaded() codec.Code   { return or(p.Overloaded, Overloaded) }
+func (p *Profile) shuttingDown() codec.Code { return or(p.ShuttingDown, ShuttingDown) }
 
 // reserved reports whether an application should not have chosen code: it lies
 // in the range that JSON-RPC 2.0 section 5.1 reserves, and neither that section

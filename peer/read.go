@@ -76,7 +76,12 @@ func (c *Conn) handle(m *codec.Message, buf *buffer, batch *batchReply) {
 	case codec.BadNotification:
 		c.refuse(Event{Kind: RefusedNotification, Method: c.entryOf(m.Method).known(), Err: faulty(m.Fault)}, batch)
 	case codec.BadResponse:
-		c.refuse(Event{Kind: BrokenResponse, Method: otherMethod, Err: faulty(m.Fault)}, batch)
+		ev := Event{Kind: BrokenResponse, Method: otherMethod, Err: faulty(m.Fault)}
+		if m.Fault == codec.IDMissing {
+			c.events.add(ev) // some protocols report errors that way, which is no offence
+		} else {
+			c.refuse(ev, batch)
+		}
 		c.settle(m.ID, reply{buf: buf, broken: m.Fault.String()})
 	case codec.Bare:
 		const why = codec.ResultMissing

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,8 +15,9 @@ import (
 
 // Registry is a Handler that finds the handler of a method by its exact name.
 // The zero value is empty and ready. Methods are registered before the registry
-// is served; a mistake in a registration panics, as with http.ServeMux, and so
-// does a registration once a connection uses it. Serving is then free of locks.
+// is given to a Server or a connection; a mistake in a registration panics, as
+// with http.ServeMux, and so does a registration after that. Serving is then free
+// of locks.
 type Registry struct {
 	entries map[string]*entry
 	served  atomic.Bool
@@ -64,7 +66,7 @@ func OptionalParams() HandleOption { return func(r *handling) { r.optional = tru
 // too unless the profile says otherwise. It panics if method is registered for
 // calls already or starts with "rpc.", if h is nil, or if r is being served.
 func (r *Registry) Handle(method string, h Handler, opts ...HandleOption) {
-	r.handle(method, h, opts)
+	r.handle(method, h, opts).refuseTyped(method)
 }
 
 func (r *Registry) handle(method string, h Handler, opts []HandleOption) *handling {
@@ -75,7 +77,7 @@ func (r *Registry) handle(method string, h Handler, opts []HandleOption) *handli
 // HandleNotification registers h for notifications of method. A method may be
 // registered for both. It panics like Handle.
 func (r *Registry) HandleNotification(method string, h Handler, opts ...HandleOption) {
-	r.handleNotification(method, h, opts)
+	r.handleNotification(method, h, opts).refuseTyped(method)
 }
 
 func (r *Registry) handleNotification(method string, h Handler, opts []HandleOption) *handling {
@@ -90,7 +92,14 @@ func (r *Registry) HandleExtension(method string, h Handler, opts ...HandleOptio
 	if !strings.HasPrefix(method, "rpc.") {
 		panic(fmt.Sprintf("peer: extension method %q does not start with \"rpc.\"", method))
 	}
-	r.register(method, h, opts, func(e *entry) **handling { return &e.call })
+	r.register(method, h, opts, func(e *entry) **handling { return &e.call }).refuseTyped(method)
+}
+
+// refuseTyped refuses options that only a typed handler can heed.
+func (r *handling) refuseTyped(method string) {
+	if r.positional || r.optional {
+		panic(fmt.Sprintf("peer: method %q: Positional and OptionalParams are for typed handlers", method))
+	}
 }
 
 func refuseReserved(method string) {
@@ -103,7 +112,7 @@ func refuseReserved(method string) {
 func (r *Registry) register(method string, h Handler, opts []HandleOption, place func(*entry) **handling) *handling {
 	switch {
 	case r.served.Load():
-		panic(fmt.Sprintf("peer: method %q registered after the registry was served", method))
+		panic(fmt.Sprintf("peer: method %q registered after the registry was given to a server or a connection", method))
 	case method == "":
 		panic("peer: method without a name registered")
 	case isNil(h):
@@ -156,6 +165,9 @@ func (r *Registry) Methods() []MethodInfo {
 func (r *Registry) ServeRPC(ctx context.Context, req *Request) (any, error) {
 	if h := r.handler(req); h != nil {
 		return h.ServeRPC(ctx, req)
+	}
+	if e := r.entries[req.Method]; e != nil && req.IsNotification() {
+		return nil, errors.New("peer: the method is registered for calls only, and the profile has notifications registered by HandleNotification")
 	}
 	return nil, madeError{&Error{Code: codec.MethodNotFound, Message: "method not found"}}
 }

@@ -60,11 +60,11 @@ func TestRegistrationPanics(t *testing.T) {
 		{"served", func(r *peer.Registry) {
 			peertest.Pair(t, &peer.Options{Handler: r}, nil)
 			r.Handle("x", gateOpen)
-		}, []string{`"x"`, "served"}},
+		}, []string{`"x"`, "given to a server"}},
 		{"served through a Chain", func(r *peer.Registry) {
 			peer.NewServer(&peer.Options{Handler: peer.Chain(r)})
 			r.Handle("x", gateOpen)
-		}, []string{`"x"`, "served"}},
+		}, []string{`"x"`, "given to a server"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var reg peer.Registry

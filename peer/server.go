@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -19,6 +20,7 @@ type Server struct {
 	conns  map[*Conn]struct{}
 	places int // connections and upgrades under way
 	closed bool
+	empty  chan struct{} // not nil while Shutdown waits for the last place
 }
 
 // NewServer returns a Server whose connections all have opts. It panics with an
@@ -38,9 +40,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 		return
 	}
+	var c *Conn
+	defer func() { // also where a function of Options panics
+		if c == nil {
+			s.leave(nil)
+		}
+	}()
 	c, err := accept(w, r, s.opts, &s.buffers, s.leave)
 	if err != nil {
-		s.leave(nil)
 		return
 	}
 	s.mu.Lock()
@@ -71,6 +78,15 @@ func (s *Server) leave(c *Conn) {
 	defer s.mu.Unlock()
 	s.places--
 	delete(s.conns, c)
+	s.checkEmpty()
+}
+
+// checkEmpty lets Shutdown go on when nothing is left. s.mu is held.
+func (s *Server) checkEmpty() {
+	if s.empty != nil && s.places == 0 {
+		close(s.empty)
+		s.empty = nil
+	}
 }
 
 // Conns returns the connections that are alive, in no order.
@@ -92,7 +108,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.Conns() {
 		group.Go(func() error { return c.shutdown(ctx, goingAway{}) })
 	}
-	return group.Wait()
+	err := group.Wait()
+	s.mu.Lock()
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	empty := s.empty
+	s.checkEmpty()
+	s.mu.Unlock()
+	select { // for the upgrades that were under way
+	case <-empty:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, contextError(ctx))
+	}
 }
 
 // Close refuses new connections and closes all there are, at once. It returns

@@ -14,7 +14,8 @@ func (goingAway) WebSocketClose() (int, string) { return 1001, "going away" }
 // written, then the connection is closed. Handlers that run may still call, and
 // calls the other end makes while own calls wait are served.
 //
-// It returns nil when all of that is done. When ctx ends before, the connection
+// It returns nil when all of that is done, and Err when the connection broke
+// meanwhile. When ctx ends before, the connection
 // is closed at once and Shutdown returns the error of ctx. A handler must not
 // wait for it, since it waits for the handler. On a connection that has ended
 // it waits for Done.
@@ -22,6 +23,7 @@ func (c *Conn) Shutdown(ctx context.Context) error { return c.shutdown(ctx, ErrS
 
 func (c *Conn) shutdown(ctx context.Context, cause error) error {
 	c.mu.Lock()
+	was := c.ended
 	if c.draining == nil {
 		c.draining = make(chan struct{})
 	}
@@ -40,11 +42,18 @@ func (c *Conn) shutdown(ctx context.Context, cause error) error {
 	c.end(cause)
 	select {
 	case <-c.done:
-		return nil
+		if was {
+			return nil
+		}
+		return c.Err() // it may have broken on the way
 	case <-ctx.Done():
 		return contextError(ctx)
 	}
 }
+
+// drains reports whether new requests are refused. Those that come while own
+// calls wait may be part of answering them. c.mu is held.
+func (c *Conn) drains() bool { return c.draining != nil && c.calls.Len() == 0 }
 
 // checkDrained lets Shutdown go on when there is nothing left to wait for. It is
 // called wherever something may have been the last.

@@ -74,6 +74,7 @@ func (h *typed[P]) handler() Handler {
 func (h *typed[P]) describe(method string, reg *handling) {
 	t := reflect.TypeFor[P]()
 	reg.params = t
+	refuseScalar(method, t)
 	h.optional = reg.optional || t.Kind() == reflect.Struct && t.NumField() == 0
 	if reg.positional {
 		h.fields = fieldNames(method, t)
@@ -90,13 +91,26 @@ func (h *typed[P]) ServeRPC(ctx context.Context, req *Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := req.Conn.opts.JSON.Unmarshal(named, &params); err != nil {
-			return nil, paramsError(err, h.fields)
+		if err := req.Conn.decodeParams(named, &params, h.fields); err != nil {
+			return nil, err
 		}
 	} else if err := req.Decode(&params); err != nil {
 		return nil, err
 	}
 	return h.run(ctx, params)
+}
+
+// refuseScalar panics for params that are written as neither an array nor an
+// object, and so can never be sent (JSON-RPC 2.0 section 4.2).
+func refuseScalar(method string, t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if _, custom := t.MethodByName("MarshalJSON"); !custom {
+			panic("peer: method " + strconv.Quote(method) + ": params of type " + t.String() + " are neither an array nor an object")
+		}
+	}
 }
 
 // fieldNames lists the JSON names of the exported fields of the struct t. It

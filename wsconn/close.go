@@ -1,6 +1,7 @@
 package wsconn
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/coder/websocket"
@@ -60,6 +61,9 @@ func (c *Conn) tearDown(how ending) {
 	c.ws.CloseNow()
 	deadline.Stop()
 	c.stopControls()
+	if c.cause.Local && c.cause.Code == 1009 { // here, since a logger may block
+		c.opts.Logger.Warn("wsconn: incoming message over the limit, closed with 1009", slog.Int64("limit", c.opts.ReadLimit))
+	}
 	close(c.done)
 }
 

@@ -1,6 +1,7 @@
 package wsconn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,8 @@ func checkURL(raw string) error {
 	switch {
 	case err != nil && strings.Contains(raw, "@"):
 		return errors.New("bad URL: it does not parse; why is not shown, since it may hold a password")
+	case err != nil && !strings.Contains(raw, "://"):
+		return errors.New("bad URL: it has no scheme, such as ws://")
 	case errors.As(err, &parse):
 		return fmt.Errorf("bad URL: %w", parse.Err) // its own text would repeat the whole URL
 	case err != nil:
@@ -115,7 +118,7 @@ func dialCause(ctx context.Context, resp *http.Response, err error) error {
 	var sent *url.Error
 	switch {
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
-		return fmt.Errorf("the handshake was answered with status %d, not 101", resp.StatusCode)
+		return fmt.Errorf("the handshake was answered with status %d, not 101%s", resp.StatusCode, said(resp))
 	case ctx.Err() != nil:
 		return ctxError(ctx)
 	case errors.As(err, &sent):
@@ -125,6 +128,21 @@ func dialCause(ctx context.Context, resp *http.Response, err error) error {
 		return inner
 	}
 	return err
+}
+
+// said is the beginning of what the other end answered, for people. The body, which
+// is in memory, can still be read.
+func said(resp *http.Response) string {
+	if resp.Body == nil {
+		return ""
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), 200)]), ""))
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(": %q", text)
 }
 
 // ctxError is why ctx ended, in which both the context's own error and a cause beside it are found.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -88,7 +87,6 @@ func (c *Conn) readFailed(err error) error {
 	case errBinary:
 		return c.end(&CloseError{Code: 1003, Local: true, Err: err}, byHandshake)
 	case errOversize:
-		c.opts.Logger.Warn("wsconn: incoming message over the limit, closing with 1009", slog.Int64("limit", c.opts.ReadLimit))
 		over := fmt.Errorf("over %d bytes", c.opts.ReadLimit)
 		return c.end(&CloseError{Code: 1009, Reason: over.Error(), Local: true, Err: over}, byHandshake)
 	}

@@ -67,6 +67,7 @@ func TestReadLimit(t *testing.T) {
 					if err := a.Write(t.Context(), nil); !errors.Is(err, wsconn.ErrMessageTooBig) {
 						t.Errorf("Write at the sending end = %v, want ErrMessageTooBig", err)
 					}
+					<-b.Done()
 					if s := log.String(); !strings.Contains(s, "limit=1000") || strings.Contains(s, "sss") {
 						t.Errorf("log = %q, want the limit and no content", s)
 					}
