@@ -1,7 +1,9 @@
 package peer
 
 import (
+	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,6 +30,10 @@ type JSONv2 struct{}
 func (JSONv2) Marshal(dst []byte, v any) ([]byte, error) {
 	w := appender{dst}
 	err := jsonv2.MarshalWrite(&w, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+	if raw := w.b[len(dst):]; !utf8.Valid(raw) {
+		// Bytes of a RawMessage; others come out as U+FFFD by themselves.
+		w.b = append(w.b[:len(dst)], bytes.ToValidUTF8(raw, []byte("\uFFFD"))...)
+	}
 	return w.b, err
 }
 

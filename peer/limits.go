@@ -16,8 +16,10 @@ type Limits struct {
 	MessageBytes int64
 
 	// InFlight is the number of incoming calls admitted and not yet answered,
-	// and InFlightBytes the bytes of their messages. Default 1,024 and 16 MiB.
-	// A call over it is answered with the profile's Overloaded error.
+	// and InFlightBytes the bytes of their messages. Default 1,024 and 8 MiB.
+	// A call over it is answered with the profile's Overloaded error. A result
+	// that waits to be written counts, too, but is never dropped: no handler
+	// starts while one waits, so what waits are results of those that had started.
 	InFlight      int
 	InFlightBytes int64
 
@@ -62,7 +64,7 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	l.MessageBytes = or(l.MessageBytes, 4<<20)
 	l.InFlight = or(l.InFlight, 1024)
-	l.InFlightBytes = or(l.InFlightBytes, 16<<20)
+	l.InFlightBytes = or(l.InFlightBytes, 8<<20)
 	l.BatchItems = or(l.BatchItems, 4096)
 	l.Pending = or(l.Pending, 16384)
 	l.Abandoned = or(l.Abandoned, 1024)
