@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"log"
+	"log/slog"
 	"net/http"
 
 	"github.com/duetrpc/duet/peer"
@@ -21,6 +22,6 @@ func main() {
 	add.Handle(&reg, func(ctx context.Context, in pair) (int, error) {
 		return in.A + in.B, nil
 	})
-	server := peer.NewServer(&peer.Options{Handler: &reg})
+	server := peer.NewServer(&peer.Options{Handler: &reg, Logger: slog.Default()})
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", server))
 }
