@@ -66,7 +66,7 @@ func (o *order) yielding() bool { return o.place != nil && o.place.waits > 0 }
 // which it returns.
 func (o *order) next(c *Conn) *incoming {
 	handled := o.handled.Add(1)
-	o.place = nil
+	o.place, o.logged = nil, nil
 	if len(o.queue) > 0 {
 		o.place = o.queue[0]
 		o.queue[0] = nil

@@ -14,6 +14,11 @@ import (
 	"github.com/duetrpc/duet/peer/peertest"
 )
 
+type pair struct {
+	A int `json:"a"`
+	B int `json:"b"`
+}
+
 // panicText is what f panics with, "" if it does not.
 func panicText(f func()) (text string) {
 	defer func() {
