@@ -81,10 +81,10 @@ func checkURL(raw string) error {
 	u, err := url.Parse(raw)
 	var parse *url.Error
 	switch {
+	case !strings.Contains(raw, "://"):
+		return errors.New("bad URL: it begins with no scheme followed by ://, as in ws://host/")
 	case err != nil && strings.Contains(raw, "@"):
 		return errors.New("bad URL: it does not parse; why is not shown, since it may hold a password")
-	case err != nil && !strings.Contains(raw, "://"):
-		return errors.New("bad URL: it has no scheme, such as ws://")
 	case errors.As(err, &parse):
 		return fmt.Errorf("bad URL: %w", parse.Err) // its own text would repeat the whole URL
 	case err != nil:

@@ -22,7 +22,7 @@ func TestDialBadURL(t *testing.T) {
 		{"other scheme", "ftp://user:hunter2@example.com/?token=hunter2", "scheme"},
 		{"no host", "ws:///hunter2-is-not-here?token=hunter2", "no host"},
 		{"only a port", "ws://:80/", "no host"},
-		{"opaque", "ws:user:hunter2@example.com", "no host"},
+		{"opaque", "ws:user:hunter2@example.com", "no scheme followed by ://"},
 		{"fragment", "ws://example.com/#hunter2", "fragment"},
 		{"garbage", "ws://exa mple.com/?token=hunter2", "bad URL"},
 		{"control character", "ws://example.com/\x00", "bad URL"},
