@@ -107,7 +107,9 @@ func refuseScalar(method string, t reflect.Type) {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		if _, custom := t.MethodByName("MarshalJSON"); !custom {
+		_, v1 := reflect.PointerTo(t).MethodByName("MarshalJSON")
+		_, v2 := reflect.PointerTo(t).MethodByName("MarshalJSONTo")
+		if !v1 && !v2 {
 			panic("peer: method " + strconv.Quote(method) + ": params of type " + t.String() + " are neither an array nor an object")
 		}
 	}
