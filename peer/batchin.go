@@ -29,11 +29,15 @@ const shortestAnswer = int64(len(`{"jsonrpc":"2.0","id":,"error":{"code":-32603,
 // leastAnswer is the room that some answer to m needs at least, 0 if it has none.
 func leastAnswer(m *codec.Message) int64 {
 	switch m.Kind {
-	case codec.Call, codec.Invalid, codec.Bare:
-		return shortestAnswer + int64(max(len(m.ID.String()), len("null")))
+	case codec.Call, codec.Invalid:
+		return leastFor(m.ID)
+	case codec.Bare:
+		return leastFor(codec.NullID())
 	}
 	return 0
 }
+
+func leastFor(id codec.ID) int64 { return shortestAnswer + int64(max(len(id.String()), len("null"))) }
 
 // receiveBatch takes an array in.
 func (c *Conn) receiveBatch(env *codec.Envelope, buf *buffer) {
@@ -91,7 +95,7 @@ func (b *batchReply) claim(r *incoming) {
 func (b *batchReply) put(answer []byte, id codec.ID, r *incoming) {
 	most := b.c.opts.Limits.MessageBytes
 	b.mu.Lock()
-	b.rest -= shortestAnswer + int64(max(len(id.String()), len("null")))
+	b.rest -= leastFor(id)
 	fits := int64(len(b.buf.b)+len(answer)+1)+b.rest <= most
 	if !fits { // that entry alone fails
 		answer = codec.AppendError(nil, id, &Error{Code: codec.InternalError, Message: "internal error"})
@@ -116,9 +120,15 @@ func (b *batchReply) put(answer []byte, id codec.ID, r *incoming) {
 	}
 }
 
-// skip leaves a member without an answer.
-func (b *batchReply) skip() {
-	if b != nil && b.done() {
+// skip leaves a member, whose answer would have had id, without one.
+func (b *batchReply) skip(id codec.ID) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	b.rest -= leastFor(id)
+	b.mu.Unlock()
+	if b.done() {
 		b.send()
 	}
 }

@@ -44,12 +44,14 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		return c.failBatch(items, err)
 	}
 	defer c.checkDrained()
-	if inside := notificationOf(ctx); inside != nil {
-		inside.c.enterWait(inside)
-		defer inside.c.leaveWait(inside)
-	}
 	slots := make([]*pending.Slot[reply], len(items))
 	m := outgoingMessage{buf: c.buffers.get()}
+	defer func() { // where user code panics; otherwise they are settled by then
+		for _, slot := range m.slots {
+			slot.Drop()
+			c.yieldsNot(slot.ID)
+		}
+	}()
 	for i := range items {
 		if err := c.appendItem(m.buf, &items[i], &slots[i]); err != nil {
 			items[i].fail(pending.NotSent, err)
@@ -64,7 +66,11 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		return nil
 	}
 	m.buf.b = append(m.buf.b, ']')
+	inside := notificationOf(ctx)
 	for _, slot := range m.slots {
+		if inside != nil {
+			c.yields(inside, slot)
+		}
 		// From here on no call can be taken back without the others.
 		slot.Leave()
 	}
@@ -75,34 +81,51 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	}
 	if err != nil {
 		m.buf.release()
-		for _, slot := range m.slots {
-			slot.Drop()
-		}
 		return c.failBatch(items, err)
 	}
 	c.stats.sent(n)
+	if err := c.takeReplies(ctx, items, slots); err != nil {
+		return fmt.Errorf("peer: batch: %w", err)
+	}
+	return nil
+}
+
+// takeReplies waits for all answers, once for the notifications before them, and
+// decodes them. It returns why the wait was cut short.
+func (c *Conn) takeReplies(ctx context.Context, items []BatchItem, slots []*pending.Slot[reply]) error {
 	var cut error
-	defer func() { // user code may panic below
-		for _, slot := range m.slots {
-			slot.Drop()
-		}
-	}()
+	var barrier uint64
+	bytes := 0
+	replies := make([]reply, len(items))
 	for i, slot := range slots {
 		if slot == nil {
 			continue
 		}
-		rep, err := c.wait(ctx, slot)
-		if err != nil {
+		var err error
+		if replies[i], err = c.waitReply(ctx, slot); err != nil {
 			items[i].fail(slot.State(), err)
 			cut = err
-		} else if err := c.takeReply(rep, items[i].Result); err != nil {
-			items[i].fail(pending.Sent, err)
+			continue
+		}
+		barrier = max(barrier, replies[i].barrier)
+		bytes += len(replies[i].result)
+	}
+	late := c.awaitOrder(ctx, barrier, bytes)
+	for i := range replies {
+		rep := &replies[i]
+		switch {
+		case rep.buf == nil:
+		case late != nil:
+			rep.buf.release()
+			items[i].fail(pending.Sent, late)
+			cut = late
+		default:
+			if err := c.takeReply(*rep, items[i].Result); err != nil {
+				items[i].fail(pending.Sent, err)
+			}
 		}
 	}
-	if cut != nil {
-		return fmt.Errorf("peer: batch: %w", cut)
-	}
-	return nil
+	return cut
 }
 
 // appendItem encodes one item behind those before it. A call gets its slot.

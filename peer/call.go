@@ -51,7 +51,9 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 	c := o.c
 	var choice callOptions
 	for _, opt := range opts {
-		opt(&choice)
+		if opt != nil {
+			opt(&choice)
+		}
 	}
 	fail := func(sent pending.State, err error) error {
 		return &CallError{Method: method, Note: choice.note, Sent: sent, Err: err}
@@ -68,13 +70,12 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 		return fail(pending.NotSent, err)
 	}
 	defer c.checkDrained()
-	inside := notificationOf(ctx)
-	if inside != nil {
-		inside.c.enterWait(inside)
-		defer inside.c.leaveWait(inside)
+	defer slot.Drop() // where user code panics; otherwise it is settled by then
+	if inside := notificationOf(ctx); inside != nil {
+		c.yields(inside, slot)
+		defer c.yieldsNot(slot.ID)
 	}
 	if err := c.send(ctx, slot, method, params); err != nil {
-		slot.Drop()
 		return fail(pending.NotSent, err)
 	}
 	rep, err := c.wait(ctx, slot)
@@ -106,15 +107,14 @@ func (c *Conn) mayCall(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}
+	r := requestOf(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	switch {
+	case c.ended:
 		return c.cause
-	}
-	if c.draining != nil {
-		if r := requestOf(ctx); r == nil || r.c != c {
-			return ErrShutdown
-		}
+	case c.draining != nil && !c.runs(r):
+		return ErrShutdown
 	}
 	return nil
 }
@@ -148,6 +148,19 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method strin
 // wait waits for the answer to an own call, and for what has to be handled
 // before it.
 func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, error) {
+	rep, err := c.waitReply(ctx, slot)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := c.awaitOrder(ctx, rep.barrier, len(rep.buf.b)); err != nil {
+		rep.buf.release()
+		return reply{}, err
+	}
+	return rep, nil
+}
+
+// waitReply waits for the answer to an own call alone.
+func (c *Conn) waitReply(ctx context.Context, slot *pending.Slot[reply]) (reply, error) {
 	rep, err := slot.Wait(ctx)
 	if err != nil {
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
@@ -158,13 +171,6 @@ func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, erro
 			c.pushCancel(slot.ID)
 		}
 		return reply{}, contextError(ctx)
-	}
-	if rep.barrier == 0 || c.opts.NoBarrier || c.exempt(ctx) {
-		return rep, nil
-	}
-	if err := c.awaitOrder(ctx, rep); err != nil {
-		rep.buf.release()
-		return reply{}, err
 	}
 	return rep, nil
 }

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,18 +20,15 @@ const maxReason = 1 << 10
 // counted and nothing else.
 func (c *Conn) cancelled(params []byte) {
 	cancel := &c.opts.Profile.Cancel
-	// A name that stands twice makes this fail: of two ids none is cancelled.
-	var members map[string]jsontext.Value
+	id, reason := cancel.read(params)
 	var key codec.Key
-	if jsonv2.Unmarshal(params, &members, jsontext.AllowInvalidUTF8(true)) == nil {
-		if id, err := codec.ParseID(members[cancel.field()]); err == nil {
-			key = id.Key()
-		}
+	if id, err := codec.ParseID(id); err == nil {
+		key = id.Key()
 	}
 	cause := &CancelError{}
 	if cancel.Reason != "" {
 		// No text, no reason.
-		_ = jsonv2.Unmarshal(members[cancel.Reason], &cause.Reason, jsontext.AllowInvalidUTF8(true))
+		_ = jsonv2.Unmarshal(reason, &cause.Reason, jsontext.AllowInvalidUTF8(true))
 		cause.Reason = clip(cause.Reason, maxReason)
 	}
 	c.mu.Lock()
@@ -51,6 +49,43 @@ func (c *Conn) cancelled(params []byte) {
 		// It will find that it was cancelled, so there is nothing to wait for.
 		c.spawn(func() { c.run(r) })
 	}
+}
+
+// read finds the id and the reason in the params of a cancel, in one pass and
+// without holding on to what else is there. An id that stands twice is none.
+func (c Cancel) read(params []byte) (id, reason []byte) {
+	d := jsontext.NewDecoder(bytes.NewReader(params), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil, nil
+	}
+	found := 0
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, nil
+		}
+		at := &reason
+		switch name.String() {
+		case c.field():
+			found++
+			at = &id
+		case c.Reason:
+		default:
+			if d.SkipValue() != nil {
+				return nil, nil
+			}
+			continue
+		}
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, nil
+		}
+		*at = bytes.Clone(value)
+	}
+	if found != 1 {
+		return nil, nil
+	}
+	return id, reason
 }
 
 // clip returns a copy of the first n bytes of text, cut between characters.

@@ -92,6 +92,7 @@ type Conn struct {
 	drained  bool
 	served   served
 	order    order
+	yielders map[int64]*incoming // by own call: the notification that waits in it; nil until needed
 
 	isDraining atomic.Bool // draining is not nil
 
@@ -99,7 +100,7 @@ type Conn struct {
 }
 
 // New makes a connection over t and starts reading. It panics with an
-// *OptionError if opts are wrong, or if t is nil.
+// *OptionError if opts are wrong, and in words if t is nil.
 func New(t Transport, opts *Options) *Conn {
 	if t == nil {
 		panic("peer: New needs a Transport")
@@ -131,7 +132,9 @@ func start(t Transport, opts *Options, parent context.Context, pool *buffers, on
 	c.events.c = c
 	c.caller = outgoing{c}
 	for i := len(opts.Outgoing) - 1; i >= 0; i-- {
-		c.caller = opts.Outgoing[i](c.caller)
+		if c.caller = opts.Outgoing[i](c.caller); c.caller == nil {
+			panic(&OptionError{Field: "Outgoing", Reason: "holds a function that returned nil"})
+		}
 	}
 	if onDone != nil {
 		c.onDone = func() { onDone(c) }
@@ -144,9 +147,18 @@ func start(t Transport, opts *Options, parent context.Context, pool *buffers, on
 	c.goroutines.Store(1)
 	go func() {
 		defer c.leave()
+		defer c.awaitTransport()
+		defer c.end(errGone) // where user code ended the goroutine
 		c.read()
 	}()
 	return c
+}
+
+// awaitTransport waits for what the transport does after its end, where it tells.
+func (c *Conn) awaitTransport() {
+	if t, ok := c.transport.(interface{ Done() <-chan struct{} }); ok {
+		<-t.Done()
+	}
 }
 
 // Control runs f for each notification of method, in the reader, past every
@@ -198,8 +210,9 @@ func (c *Conn) Err() error {
 }
 
 // Context is the parent of the contexts of this connection's handlers. It has
-// the values of BaseContext and of the context that Authorize returned, and ends
-// with the connection, whose cause is then its own.
+// the values of the context that Authorize returned, or of the request where
+// there is none, and of BaseContext; it ends with the connection, whose cause is
+// then its own.
 func (c *Conn) Context() context.Context { return c.handlers }
 
 // Subprotocol is the WebSocket subprotocol both ends agreed on, "" for none or
@@ -234,9 +247,11 @@ func (c *Conn) end(cause error) {
 	if cause == ErrClosed || cause == ErrShutdown {
 		told = nil
 	}
-	if err := c.transport.Close(told); err != nil {
-		c.log(slog.LevelInfo, "duet: closing the transport", slog.Any("error", err))
-	}
+	c.guard("Transport.Close", func() {
+		if err := c.transport.Close(told); err != nil {
+			c.log(slog.LevelInfo, "duet: closing the transport", slog.Any("error", err))
+		}
+	})
 	if !orderly(cause) {
 		c.log(slog.LevelWarn, "duet: connection ended", slog.Any("error", cause))
 	}

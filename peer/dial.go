@@ -21,7 +21,15 @@ func Dial(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ws, p, p.BaseContext, &buffers{}, nil), nil
+	owned := true
+	defer func() {
+		if owned { // a function of Options.Outgoing panicked
+			_ = ws.Close(wsconn.ErrInternal)
+		}
+	}()
+	c := start(ws, p, p.BaseContext, &buffers{}, nil)
+	owned = false
+	return c, nil
 }
 
 // Accept makes a connection of an upgrade request. On an error w has been

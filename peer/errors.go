@@ -220,6 +220,9 @@ func (e *jsonError) Unwrap() error { return e.err }
 // quote a value or a name of params and results; what is logged says instead
 // which kinds met. Everything else is logged as it is.
 func forLog(err error) error {
+	if errors.As(err, new(*paramsRefused)) {
+		return errors.New("peer: params do not fit")
+	}
 	var bad *jsonError
 	if !errors.As(err, &bad) {
 		return err

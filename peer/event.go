@@ -19,7 +19,7 @@ const (
 	UnknownResponse                      // an answer to no call of ours, or one without a usable id
 	BrokenResponse                       // an answer that is none; the call it names, if any, failed
 	DroppedAnswer                        // an answer of ours that could not leave
-	OverLimit                            // a bound was passed: a call refused, or the connection ended
+	OverLimit                            // a bound was passed: a call refused, an answer in an array replaced, or the connection ended
 	UnknownCancel                        // a cancel that names no running call, or one that may not be cancelled
 	OrderWait                            // a call or an answer did not wait any longer for a notification
 	ReservedCode                         // a handler chose an error code inside the reserved range
@@ -46,7 +46,8 @@ type Event struct {
 	Kind   EventKind
 	Method string        // a registered method, an own call's, or "_OTHER"
 	Note   string        // of an own call
-	After  time.Duration // LateResponse: since the call was made; OrderWait: how long
+	After  time.Duration // LateResponse: since the call was made; OrderWait: how long, 0 where answers that wait were too large
+	Late   time.Duration // LateResponse: since its caller gave up
 	Err    error         // what was wrong, where that is known
 }
 
@@ -127,7 +128,7 @@ func (e *events) run() {
 			done = true
 			return
 		}
-		e.c.guard("Options.Events or Options.Logger", func() { e.hand(n) })
+		e.hand(n)
 	}
 }
 
@@ -149,13 +150,24 @@ func (e *events) next() (n notice, ok bool) {
 
 func (e *events) hand(n notice) {
 	if n.line != nil {
-		e.c.opts.Logger.LogAttrs(context.Background(), n.line.level, n.line.msg, n.line.attrs...)
+		e.write(n.line.level, n.line.msg, n.line.attrs...)
 		return
 	}
 	e.log(n.event)
 	if f := e.c.opts.Events; f != nil {
-		f(n.event)
+		e.c.guard("Options.Events", func() { f(n.event) })
 	}
+}
+
+// write gives a line to the logger. One that panics loses the line: there is
+// nobody left to tell.
+func (e *events) write(level slog.Level, msg string, attrs ...slog.Attr) {
+	defer func() {
+		if recover() != nil {
+			e.counts[Lost].Add(1)
+		}
+	}()
+	e.c.opts.Logger.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
 // log writes one line per kind and second.
@@ -184,5 +196,5 @@ func (e *events) log(ev Event) {
 	if ev.Kind == DroppedAnswer { // what happens when the other end goes
 		level = slog.LevelInfo
 	}
-	e.c.opts.Logger.LogAttrs(context.Background(), level, "duet: "+ev.Kind.String(), attrs...)
+	e.write(level, "duet: "+ev.Kind.String(), attrs...)
 }

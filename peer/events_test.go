@@ -18,8 +18,7 @@ import (
 	"github.com/duetrpc/duet/peer/peertest"
 )
 
-// Each kind of event, by what brings it about n times; Lost has a test of its own,
-// and nothing brings about a DroppedCancel.
+// Each kind of event, by what brings it about n times; Lost has a test of its own.
 func TestEventKinds(t *testing.T) {
 	note := func(text string) func(*testing.T, *peertest.Raw, *peer.Conn, int) {
 		return func(t *testing.T, raw *peertest.Raw, _ *peer.Conn, n int) {

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/duetrpc/duet/codec"
 )
@@ -32,11 +33,19 @@ func (f HandlerFunc) ServeRPC(ctx context.Context, req *Request) (any, error) { 
 type Middleware func(Handler) Handler
 
 // Chain wraps h, the first middleware outermost. The result still knows the
-// methods of h if that is a *Registry.
+// methods of h if that is a *Registry. It panics if any of them is nil.
 func Chain(h Handler, middleware ...Middleware) Handler {
+	if r, ok := h.(*Registry); isNil(h) || ok && r == nil {
+		panic("peer: Chain needs a Handler")
+	}
 	wrapped := h
 	for i := len(middleware) - 1; i >= 0; i-- {
-		wrapped = middleware[i](wrapped)
+		if middleware[i] == nil {
+			panic(fmt.Sprintf("peer: Chain: middleware %d is nil", i))
+		}
+		if wrapped = middleware[i](wrapped); isNil(wrapped) {
+			panic(fmt.Sprintf("peer: Chain: middleware %d returned nil", i))
+		}
 	}
 	if r, ok := h.(lookuper); ok {
 		return chain{Handler: wrapped, lookuper: r}

@@ -227,7 +227,7 @@ func TestBatchResultPanics(t *testing.T) {
 			_ = conn.Batch(t.Context(), []peer.BatchItem{{Method: "a", Result: &explodes{}}, {Method: "b"}})
 		}()
 		raw.Want("[" + call(1, "a") + "," + call(2, "b") + "]")
-		raw.Send(result(1, "1"))
+		raw.Send(result(1, "1"), result(2, "2"))
 		if v := <-recovered; v != "decode" {
 			t.Errorf("Batch() panicked with %v, want decode", v)
 		}

@@ -30,6 +30,7 @@ type incoming struct {
 	early     bool      // a call: it started before those were handled
 	since     time.Time // a call: when it began to wait for them
 	cancelled bool      // by the other end
+	returned  bool      // its handler has
 	waits     int       // a notification: own calls that wait in it
 }
 
@@ -93,7 +94,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	switch {
 	case c.ended:
 		c.mu.Unlock()
-		batch.skip()
+		batch.skip(m.ID)
 		return
 	case c.drains():
 		refusal = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
@@ -235,13 +236,27 @@ var errPanic = errors.New("peer: panic, logged with its stack")
 // slot, again; and not before there is room for the answer, so that answers
 // nobody reads keep their slots.
 func (c *Conn) answer(r *incoming, result any, err error) {
+	answered := false
+	defer func() {
+		// User code ended this goroutine while the result was encoded
+		// (runtime.Goexit): the answer there must be is given in another.
+		if !answered {
+			c.spawn(func() { c.answer(r, nil, errGone) })
+		}
+	}()
+	c.answerOnce(r, result, err)
+	answered = true
+}
+
+func (c *Conn) answerOnce(r *incoming, result any, err error) {
 	r.cancel(errReturned)
 	c.mu.Lock()
 	cancelled := r.cancelled
+	r.returned = true
 	c.mu.Unlock()
 	if cancelled && c.opts.Profile.Cancel.Silent {
 		if r.batch != nil {
-			r.batch.skip()
+			r.batch.skip(r.id)
 			return
 		}
 		c.free(r)
@@ -300,7 +315,7 @@ func (c *Conn) drop(r *incoming) {
 		c.freeNotification(r)
 		c.finished()
 	case r.batch != nil:
-		r.batch.skip() // the last of the array frees them all
+		r.batch.skip(r.id) // the last of the array frees them all
 	default:
 		c.free(r)
 		c.finished()

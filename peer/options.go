@@ -57,11 +57,13 @@ type Options struct {
 	Authorize func(*http.Request) (context.Context, error)
 
 	// Transport wraps an accepted connection. If it returns nil and no error it
-	// has taken the connection over, and Accept returns ErrTaken.
+	// has taken the connection over, Accept returns ErrTaken, and a Server no
+	// longer counts it.
 	Transport func(*http.Request, Transport) (Transport, error)
 
 	// WebSocket are the options of the socket, for Dial, Accept and Server.
-	// Its ReadLimit, WriteTimeout and Logger are set from Limits and Logger.
+	// Its ReadLimit and WriteTimeout are set from Limits, its Logger from Logger
+	// where it has none.
 	WebSocket wsconn.Options
 
 	unobserved bool // neither Logger nor Events
@@ -83,6 +85,13 @@ func (o *Options) Validate() error {
 	}
 	if err := o.Limits.validate(); err != nil {
 		return err
+	}
+	if p := o.Profile; p != nil {
+		for name, n := range map[string]int{"Depth": p.Rules.Depth, "BatchItems": p.Rules.BatchItems, "IDBits": p.Rules.IDBits} {
+			if n < 0 {
+				return &OptionError{Field: "Profile.Rules." + name, Reason: fmt.Sprintf("is %d, which is negative", n)}
+			}
+		}
 	}
 	if r, ok := o.Handler.(*Registry); o.Handler != nil && (isNil(o.Handler) || ok && r == nil) {
 		return &OptionError{Field: "Handler", Reason: fmt.Sprintf("is a nil %T", o.Handler)}
@@ -136,7 +145,9 @@ func (o *Options) prepare() (*Options, error) {
 	}
 	p.WebSocket.ReadLimit = p.Limits.MessageBytes
 	p.WebSocket.WriteTimeout = p.Limits.WriteTimeout
-	p.WebSocket.Logger = p.Logger
+	if p.WebSocket.Logger == nil {
+		p.WebSocket.Logger = p.Logger
+	}
 	if r, ok := p.Handler.(lookuper); ok {
 		r.freeze()
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/duetrpc/duet/pending"
 )
 
 // orderSlow is how long a wait for a notification may last before it is logged.
@@ -221,9 +223,10 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
 	r.cancel(errReturned)
 	if err != nil {
-		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: err})
+		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: forLog(err)})
 	}
 	c.mu.Lock()
+	r.returned = true
 	if err != nil {
 		c.stats.failed(r.entry)
 	}
@@ -279,27 +282,52 @@ func (c *Conn) leaveWait(r *incoming) {
 	r.waits--
 }
 
+// yields notes that the notification inside waits for the answer to slot, until
+// the reader settles it or the caller gives up, whichever comes first: a call
+// that arrives behind the answer waits for inside again.
+func (c *Conn) yields(inside *incoming, slot *pending.Slot[reply]) {
+	c.mu.Lock()
+	if c.yielders == nil {
+		c.yielders = make(map[int64]*incoming)
+	}
+	c.yielders[slot.ID] = inside
+	c.mu.Unlock()
+	inside.c.enterWait(inside)
+}
+
+// yieldsNot ends what yields began. It does nothing the second time.
+func (c *Conn) yieldsNot(id int64) {
+	c.mu.Lock()
+	inside := c.yielders[id]
+	delete(c.yielders, id)
+	c.mu.Unlock()
+	if inside != nil {
+		inside.c.leaveWait(inside)
+	}
+}
+
 // exempt reports whether the answer to a call made with ctx waits for no
-// notification: one made in the handler of the notification whose turn it is,
-// which would wait for itself; and one made in the handler of a call that started
-// early, since what that waits for may in turn wait for it.
+// notification: one made in the handler of a notification, which would wait for
+// itself; and one made in the handler of a call that started early, since what
+// that waits for may in turn wait for it.
 func (c *Conn) exempt(ctx context.Context) bool {
 	r := requestOf(ctx)
-	if r == nil || r.c != c {
-		return false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return r.early || c.order.place == r
+	return c.runs(r) && (r.early || r.isNotification())
 }
+
+// runs reports whether r is a request of this connection whose handler has not
+// returned. A context may outlive its handler. c.mu is held.
+func (c *Conn) runs(r *incoming) bool { return r != nil && r.c == c && !r.returned }
 
 // awaitOrder makes an answer wait until barrier notifications are handled, at
 // most OrderWait, and not where answers that wait hold InFlightBytes. It returns the error of ctx if that ends first, and the cause
 // of the connection's end if they never will be.
-func (c *Conn) awaitOrder(ctx context.Context, rep reply) error {
+func (c *Conn) awaitOrder(ctx context.Context, barrier uint64, bytes int) error {
 	o := &c.order
-	barrier, size := rep.barrier, int64(len(rep.buf.b))
-	if o.handled.Load() >= barrier {
+	size := int64(bytes)
+	if o.handled.Load() >= barrier || c.opts.NoBarrier || c.exempt(ctx) {
 		return nil
 	}
 	w := &orderWait{barrier: barrier, done: make(chan struct{})}
@@ -314,7 +342,8 @@ func (c *Conn) awaitOrder(ctx context.Context, rep reply) error {
 	case o.bytes > 0 && o.bytes+size > c.opts.Limits.InFlightBytes:
 		place := o.place
 		c.mu.Unlock()
-		c.events.add(Event{Kind: OrderWait, Method: place.name()})
+		c.events.add(Event{Kind: OrderWait, Method: place.name(),
+			Err: &LimitError{What: "InFlightBytes", Limit: c.opts.Limits.InFlightBytes}})
 		return nil
 	}
 	o.bytes += size

@@ -213,7 +213,7 @@ func (c *Conn) write() {
 			msgs = append(msgs, c.opts.Profile.Cancel.message(id))
 		}
 		if len(msgs) > 0 {
-			if err := c.transport.Write(c.ctx, msgs...); err != nil {
+			if err := c.writeOnce(msgs); err != nil {
 				c.end(&writeError{err})
 				return
 			}
@@ -229,6 +229,17 @@ func (c *Conn) write() {
 		o.mu.Unlock()
 		o.room.Release(room)
 	}
+}
+
+// writeOnce is Transport.Write; one that panics is broken, and ends no more than
+// the connection.
+func (c *Conn) writeOnce(msgs [][]byte) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = c.panicked("Transport.Write", v)
+		}
+	}()
+	return c.transport.Write(c.ctx, msgs...)
 }
 
 // leave marks the call in m as about to leave. It reports false where nobody

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,25 +12,28 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/duetrpc/duet/codec"
 )
 
 // byName writes the array params as an object with the names of fields, so that
-// one decoder serves both forms (JSON-RPC 2.0 section 4.2).
+// one decoder serves both forms (JSON-RPC 2.0 section 4.2). It stops at the first
+// element that has no field.
 func byName(array json.RawMessage, fields []string) ([]byte, error) {
-	var items []json.RawMessage
-	if err := json.Unmarshal(array, &items); err != nil {
-		return nil, &Error{Code: codec.InvalidParams, Message: "invalid params"}
-	}
-	if len(items) > len(fields) {
-		return nil, &Error{
-			Code:    codec.InvalidParams,
-			Message: fmt.Sprintf("invalid params: %d elements, at most %d are known", len(items), len(fields)),
-		}
+	d := jsontext.NewDecoder(bytes.NewReader(array), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if _, err := d.ReadToken(); err != nil {
+		return nil, mismatch{Reason: "does not fit"}.refuse()
 	}
 	b := []byte{'{'}
-	for i, item := range items {
+	for i := 0; d.PeekKind() != ']'; i++ {
+		if i == len(fields) {
+			return nil, mismatch{Pointer: "/" + strconv.Itoa(i), Reason: fmt.Sprintf("at most %d elements are known", len(fields))}.refuse()
+		}
+		item, err := d.ReadValue()
+		if err != nil {
+			return nil, mismatch{Pointer: "/" + strconv.Itoa(i), Reason: "does not fit"}.refuse()
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -78,7 +82,7 @@ func (c *Conn) decodeParams(params []byte, v any, fields []string) error {
 		// encoding/json names embedded Go types in its paths and leaves indexes
 		// out, so the other decoder is asked where it was.
 		again := reflect.New(reflect.TypeOf(v).Elem()).Interface()
-		err = jsonv2.Unmarshal(params, again, jsonv2.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true))
+		err = jsonv2.Unmarshal(params, again, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 	}
 	return paramsError(err, fields)
 }
@@ -113,11 +117,23 @@ func paramsError(err error, fields []string) error {
 	if fields != nil {
 		m.Pointer = byIndex(m.Pointer, fields)
 	}
+	return m.refuse()
+}
+
+// paramsRefused is the error for params that do not fit. Its text names members
+// of the params and so does not go to the log.
+type paramsRefused struct{ e *Error }
+
+func (p *paramsRefused) Error() string { return p.e.Error() }
+func (p *paramsRefused) Unwrap() error { return p.e }
+
+// refuse makes m the error that the other end sees.
+func (m mismatch) refuse() error {
 	if len(m.Pointer) > maxPointer {
 		m.Pointer = ""
 	}
 	data, _ := json.Marshal(m) // strings only: it cannot fail
-	return &Error{Code: codec.InvalidParams, Message: m.String(), Data: data}
+	return &paramsRefused{&Error{Code: codec.InvalidParams, Message: m.String(), Data: data}}
 }
 
 // String is the message of the error.

@@ -17,6 +17,17 @@ type reply struct {
 	barrier uint64 // notifications that arrived before it, 0 if all are handled
 }
 
+// readOnce is Transport.Read; one that panics is broken, and ends no more than
+// the connection.
+func (c *Conn) readOnce(buf []byte) (b []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = c.panicked("Transport.Read", v)
+		}
+	}()
+	return c.transport.Read(c.ctx, buf)
+}
+
 // read is the reader: it blocks in Transport.Read and nowhere else. After the
 // end of the connection it goes on until the transport is closed, since the
 // orderly end of a WebSocket needs somebody who reads.
@@ -24,7 +35,7 @@ func (c *Conn) read() {
 	var env codec.Envelope
 	for {
 		buf := c.buffers.get()
-		b, err := c.transport.Read(c.ctx, buf.b)
+		b, err := c.readOnce(buf.b)
 		if err != nil {
 			c.end(err)
 			return
@@ -87,7 +98,7 @@ func (c *Conn) handle(m *codec.Message, buf *buffer, batch *batchReply) {
 		const why = codec.ResultMissing
 		if c.settle(m.ID, reply{buf: buf, broken: why.String()}) {
 			c.refuse(Event{Kind: BrokenResponse, Method: otherMethod, Err: faulty(why)}, batch)
-			batch.skip()
+			batch.skip(codec.NullID())
 			return
 		}
 		c.invalid(codec.NullID(), codec.MethodMissing, batch)
@@ -107,6 +118,7 @@ func (c *Conn) settle(id codec.ID, value reply) bool {
 	}
 	value.barrier = c.order.barrier()
 	value.buf.retain()
+	c.yieldsNot(n)
 	if !c.calls.Settle(n, value) {
 		value.buf.release()
 		return false
@@ -119,7 +131,8 @@ func (c *Conn) settle(id codec.ID, value reply) bool {
 func (c *Conn) unsettled(m *codec.Message) {
 	if n, ok := m.ID.Int64(); ok {
 		if call, late := c.calls.Late(n); late {
-			c.events.add(Event{Kind: LateResponse, Method: call.Method, Note: call.Note, After: time.Since(call.Began)})
+			c.events.add(Event{Kind: LateResponse, Method: call.Method, Note: call.Note,
+				After: time.Since(call.Began), Late: time.Since(call.Ended)})
 			return
 		}
 	}

@@ -3,9 +3,8 @@ package peer
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strconv"
-
-	"github.com/duetrpc/duet/codec"
 )
 
 // Method is the contract of a call that both ends share: its name, the type of
@@ -84,7 +83,7 @@ func (h *typed[P]) describe(method string, reg *handling) {
 func (h *typed[P]) ServeRPC(ctx context.Context, req *Request) (any, error) {
 	var params P
 	if req.Params == nil && !h.optional {
-		return nil, &Error{Code: codec.InvalidParams, Message: "params are missing"}
+		return nil, mismatch{Reason: "missing"}.refuse()
 	}
 	if h.fields != nil && req.Params != nil && req.Params[0] == '[' {
 		named, err := byName(req.Params, h.fields)
@@ -107,9 +106,12 @@ func refuseScalar(method string, t reflect.Type) {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		_, v1 := reflect.PointerTo(t).MethodByName("MarshalJSON")
-		_, v2 := reflect.PointerTo(t).MethodByName("MarshalJSONTo")
-		if !v1 && !v2 {
+		// A type with a JSON form of its own may be anything.
+		custom := slices.ContainsFunc([]string{"MarshalJSON", "MarshalJSONTo", "UnmarshalJSON", "UnmarshalJSONFrom"}, func(name string) bool {
+			_, has := reflect.PointerTo(t).MethodByName(name)
+			return has
+		})
+		if !custom {
 			panic("peer: method " + strconv.Quote(method) + ": params of type " + t.String() + " are neither an array nor an object")
 		}
 	}
