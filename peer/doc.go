@@ -32,11 +32,11 @@
 //   - What one goroutine sends leaves in that order.
 //
 // Two exceptions keep a handler from waiting for itself. While the handler of a
-// notification waits in a call made with its context, calls start without
-// waiting for it, and so do the answers to calls that they make; and its own
-// call waits for no notification. The waits are bounded by Limits.OrderWait, a
-// handler gives its place up with [Async], and Options.NoBarrier turns the second
-// and the third rule off.
+// notification waits in a call made with its context, calls start before it has
+// returned, and the answers to what they call in turn do not wait for it either;
+// and its own call waits for no notification. The waits are bounded by
+// Limits.OrderWait, a handler gives its place up with [Async], and
+// Options.NoBarrier turns the second and the third rule off.
 //
 // There is no order between calls, or between what different goroutines send.
 //

@@ -49,7 +49,7 @@ var (
 	// ErrClosed is the cause of a connection that this end closed.
 	ErrClosed = errors.New("peer: connection closed")
 
-	// ErrShutdown is returned for calls made on a connection that is shutting
+	// ErrShutdown is returned for requests made on a connection that is shutting
 	// down.
 	ErrShutdown = errors.New("peer: connection is shutting down")
 
@@ -65,13 +65,15 @@ var (
 	ErrNoBatch = errors.New("peer: the profile has no batches")
 
 	// ErrParams is returned for own params that are neither an array nor an
-	// object, or not what the profile allows.
+	// object, or not what the profile allows, and for a method that is not UTF-8.
 	ErrParams = errors.New("peer: params are not what the protocol allows")
 )
 
 // CallError says why a call has no result. Err is what it was: an *Error if the
 // other end answered with one, the end of the context, the cause the connection
-// ended with, a *LimitError, or a *ResponseError.
+// ended with, a *LimitError, a *ResponseError, pending.ErrFull where too many own
+// calls wait, ErrShutdown, ErrParams, ErrResult, ErrNoBatch, or what the JSON
+// encoder or decoder said.
 type CallError struct {
 	Method string
 	Note   string        // given with Note

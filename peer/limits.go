@@ -19,7 +19,8 @@ type Limits struct {
 	// and InFlightBytes the bytes of their messages. Default 1,024 and 8 MiB.
 	// A call over it is answered with the profile's Overloaded error. A result
 	// that waits to be written counts, too, but is never dropped: no handler
-	// starts while one waits, so what waits are results of those that had started.
+	// of a call starts while anybody waits for room, so what waits are results of
+	// those that had started.
 	InFlight      int
 	InFlightBytes int64
 
@@ -48,7 +49,8 @@ type Limits struct {
 	QueueBytes int64
 
 	// OrderWait bounds how long a call, or an answer, waits for the
-	// notifications that arrived before it. Default 5 s.
+	// notifications that arrived before it. Default 5 s. Answers that wait hold
+	// at most InFlightBytes; one more goes on at once.
 	OrderWait time.Duration
 
 	// WriteTimeout bounds one write to the socket. Default 10 s. It applies to

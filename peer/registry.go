@@ -63,8 +63,9 @@ func Positional() HandleOption { return func(r *handling) { r.positional = true 
 func OptionalParams() HandleOption { return func(r *handling) { r.optional = true } }
 
 // Handle registers h for calls of method, and for notifications of that name
-// too unless the profile says otherwise. It panics if method is registered for
-// calls already or starts with "rpc.", if h is nil, or if r is being served.
+// too unless the profile says otherwise. It panics if method is empty, registered
+// for calls already or starts with "rpc.", if h is nil, if opts has what only a
+// typed handler can heed, or if r was given to a Server or a connection.
 func (r *Registry) Handle(method string, h Handler, opts ...HandleOption) {
 	r.handle(method, h, opts).refuseTyped(method)
 }

@@ -17,7 +17,8 @@ type Stats struct {
 	SentMessages, SentBytes         uint64 // envelopes of own calls and notifications
 
 	// Methods counts incoming requests by registered method. "_OTHER" stands for
-	// all others, and for all where the Handler is not a Registry.
+	// all others, and for all where the Handler is neither a Registry nor a Chain
+	// over one.
 	Methods map[string]MethodStats
 
 	// Events counts by kind what never became an answer.
