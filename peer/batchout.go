@@ -47,9 +47,11 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	slots := make([]*pending.Slot[reply], len(items))
 	m := outgoingMessage{buf: c.buffers.get()}
 	defer func() { // where user code panics; otherwise they are settled by then
-		for _, slot := range m.slots {
-			slot.Drop()
-			c.yieldsNot(slot.ID)
+		for _, slot := range slots {
+			if slot != nil {
+				slot.Drop()
+				c.yieldsNot(slot.ID)
+			}
 		}
 	}()
 	for i := range items {

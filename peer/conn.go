@@ -26,7 +26,8 @@ import (
 //     request with the same id, null included, is refused and the first is
 //     untouched. (TestSameIDBothWays, testdata/ids.txt)
 //  5. No lock is held while calling user code, the logger, or the Transport.
-//     (TestLoggerUsesConnection, TestCloseFromHandler)
+//     (TestLoggerUsesConnection, TestCloseFromHandler,
+//     TestContextUsesConnection)
 //  6. What the other end can make this end hold is bounded, and is freed when
 //     the handler returns, also after cancel or close. An answer over a bound
 //     has its room reserved, or the connection ends. (TestOverload,
