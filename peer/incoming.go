@@ -136,60 +136,6 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	}
 }
 
-// notified queues a notification. The reader calls it.
-func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
-	if f := (*c.controls.Load())[string(m.Method)]; f != nil {
-		c.guard("Control", func() { f(m.Params) })
-		return
-	}
-	e := c.entryOf(m.Method)
-	if inBatch {
-		// A queued notification must not keep the whole batch in memory.
-		own := c.buffers.get()
-		defer own.release()
-		own.b = append(own.b, m.Params...)
-		if m.Params != nil {
-			m.Params = own.b
-		}
-		buf = own
-	}
-	size := len(buf.b)
-	lim := &c.opts.Limits
-
-	c.mu.Lock()
-	s := &c.served
-	c.stats.request(e, true)
-	var over *LimitError
-	switch {
-	case c.ended:
-		c.mu.Unlock()
-		return
-	case c.drains():
-		c.mu.Unlock()
-		c.events.add(Event{Kind: RefusedNotification, Method: e.known(), Err: ErrShutdown})
-		return
-	case s.notes >= lim.Notifications:
-		over = &LimitError{What: "Notifications", Limit: int64(lim.Notifications)}
-	case s.noteBytes+int64(size) > lim.NotificationBytes && s.notes > 0:
-		over = &LimitError{What: "NotificationBytes", Limit: lim.NotificationBytes}
-	}
-	if over != nil {
-		c.mu.Unlock()
-		c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: over})
-		c.end(over)
-		return
-	}
-	r := c.newIncoming(m, e, buf, size)
-	s.notes++
-	s.noteBytes += r.size
-	s.running++
-	first := c.order.enqueue(r)
-	c.mu.Unlock()
-	if first != nil {
-		c.spawn(func() { c.runNotifications(first) })
-	}
-}
-
 // run runs a call and answers it, whatever its handler does.
 func (c *Conn) run(r *incoming) {
 	var result any

@@ -1,0 +1,126 @@
+package peer
+
+import (
+	"github.com/duetrpc/duet/codec"
+)
+
+// notified queues a notification. The reader calls it.
+func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
+	if f := (*c.controls.Load())[string(m.Method)]; f != nil {
+		c.guard("Control", func() { f(m.Params) })
+		return
+	}
+	e := c.entryOf(m.Method)
+	if inBatch {
+		// A queued notification must not keep the whole batch in memory.
+		own := c.buffers.get()
+		defer own.release()
+		own.b = append(own.b, m.Params...)
+		if m.Params != nil {
+			m.Params = own.b
+		}
+		buf = own
+	}
+	size := len(buf.b)
+	lim := &c.opts.Limits
+
+	c.mu.Lock()
+	s := &c.served
+	c.stats.request(e, true)
+	var over *LimitError
+	switch {
+	case c.ended:
+		c.mu.Unlock()
+		return
+	case c.drains():
+		c.mu.Unlock()
+		c.events.add(Event{Kind: RefusedNotification, Method: e.known(), Err: ErrShutdown})
+		return
+	case s.notes >= lim.Notifications:
+		over = &LimitError{What: "Notifications", Limit: int64(lim.Notifications)}
+	case s.noteBytes+int64(size) > lim.NotificationBytes && s.notes > 0:
+		over = &LimitError{What: "NotificationBytes", Limit: lim.NotificationBytes}
+	}
+	if over != nil {
+		c.mu.Unlock()
+		c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: over})
+		c.end(over)
+		return
+	}
+	r := c.newIncoming(m, e, buf, size)
+	s.notes++
+	s.noteBytes += r.size
+	s.running++
+	first := c.order.enqueue(r)
+	c.mu.Unlock()
+	if first != nil {
+		c.spawn(func() { c.runNotifications(first) })
+	}
+}
+
+// runNotifications runs notifications as long as they come.
+func (c *Conn) runNotifications(r *incoming) {
+	for r != nil {
+		r = c.runNotification(r)
+	}
+}
+
+// runNotification runs one notification and returns the next whose turn it is.
+func (c *Conn) runNotification(r *incoming) (next *incoming) {
+	err, returned := errGone, false
+	defer func() {
+		if v := recover(); v != nil {
+			err, returned = c.panicked(r.name(), v), true
+		}
+		next = c.notificationDone(r, err)
+		if !returned && next != nil { // this goroutine ends (runtime.Goexit)
+			c.spawn(func() { c.runNotifications(next) })
+		}
+	}()
+	_, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
+	returned = true
+	return nil
+}
+
+// notificationDone frees the place of a notification that returned.
+func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
+	r.cancel(errReturned)
+	if err != nil {
+		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: forLog(err)})
+	}
+	c.mu.Lock()
+	r.returned = true
+	if err != nil {
+		c.stats.failed(r.entry)
+	}
+	if c.order.place == r {
+		next = c.order.next(c)
+	}
+	c.mu.Unlock()
+	c.freeNotification(r)
+	c.finished()
+	return next
+}
+
+// freeNotification gives back what a notification took of the bounds.
+func (c *Conn) freeNotification(r *incoming) {
+	c.mu.Lock()
+	c.served.notes--
+	c.served.noteBytes -= r.size
+	c.mu.Unlock()
+	r.buf.release()
+}
+
+// giveUpPlace ends the turn of r before it returns.
+func (c *Conn) giveUpPlace(r *incoming) {
+	c.mu.Lock()
+	if c.order.place != r {
+		c.mu.Unlock()
+		return
+	}
+	next := c.order.next(c)
+	c.mu.Unlock()
+	if next != nil {
+		c.spawn(func() { c.runNotifications(next) })
+	}
+}
