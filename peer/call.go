@@ -175,9 +175,6 @@ func (c *Conn) waitReply(ctx context.Context, slot *pending.Slot[reply]) (reply,
 	return rep, nil
 }
 
-// ErrResult is returned for a result that nothing can be decoded into.
-var ErrResult = errors.New("peer: result must be nil or a pointer")
-
 func checkResult(result any) error {
 	if v := reflect.ValueOf(result); result != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
 		return fmt.Errorf("%w, not a %T", ErrResult, result)

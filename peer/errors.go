@@ -67,6 +67,9 @@ var (
 	// ErrParams is returned for own params that are neither an array nor an
 	// object, or not what the profile allows, and for a method that is not UTF-8.
 	ErrParams = errors.New("peer: params are not what the protocol allows")
+
+	// ErrResult is returned for a result that nothing can be decoded into.
+	ErrResult = errors.New("peer: result must be nil or a pointer")
 )
 
 // CallError says why a call has no result. Err is what it was: an *Error if the

@@ -254,9 +254,10 @@ func (c *Conn) exempt(ctx context.Context) bool {
 // returned. A context may outlive its handler. c.mu is held.
 func (c *Conn) runs(r *incoming) bool { return r != nil && r.c == c && !r.returned }
 
-// awaitOrder makes an answer wait until barrier notifications are handled, at
-// most OrderWait, and not where answers that wait hold InFlightBytes. It returns the error of ctx if that ends first, and the cause
-// of the connection's end if they never will be.
+// awaitOrder makes an answer of so many bytes wait until barrier notifications
+// are handled, at most OrderWait, and not where answers that wait hold
+// InFlightBytes. It returns the error of ctx if that ends first, and the cause of
+// the connection's end if they never will be.
 func (c *Conn) awaitOrder(ctx context.Context, barrier uint64, bytes int) error {
 	o := &c.order
 	size := int64(bytes)
