@@ -15,8 +15,8 @@ import (
 //
 //  1. The reader blocks only in Transport.Read. It settles responses,
 //     cancellations and control notifications itself, at once, past every
-//     queue; it never writes, and never runs user code, the logger included. A
-//     handler may call back. (TestReaderNeverBlocks)
+//     queue; it never writes, and of user code, the logger included, it runs
+//     Control functions alone. A handler may call back. (TestReaderNeverBlocks)
 //  2. One owner writes. A caller's context bounds its own waiting, never a Read
 //     or a Write. (TestCallerContextNeverReachesTransport)
 //  3. A call is in the table before its bytes can leave; each slot settles
