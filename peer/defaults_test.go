@@ -147,7 +147,7 @@ func TestDoneAwaitsSocket(t *testing.T) {
 		t.Fatal("Done is not closed")
 	}
 	// The goroutine that closes the socket's own Done may be on its last steps.
-	for deadline := time.Now().Add(100 * time.Millisecond); wsconnRuns(); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Second); wsconnRuns(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatal("Done is closed while the socket is still closing")
 		}

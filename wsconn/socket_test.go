@@ -93,7 +93,7 @@ func TestSocketEcho(t *testing.T) {
 	<-a.Done()
 	<-b.Done()
 	// The server's accepting goroutines end when it is closed; of the connection nothing may be left before.
-	for range 100 {
+	for range 5000 {
 		if runtime.NumGoroutine() <= before+2 {
 			return
 		}
