@@ -503,17 +503,12 @@ func TestHostileTexts(t *testing.T) {
 			raw, conn := peertest.Against(t, &peer.Options{Handler: playRegistry(), Limits: peer.Limits{MessageBytes: 16 << 20}})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			began := time.Now()
 			raw.Send(tc.text)
 			raw.Want(tc.want)
-			took := time.Since(began)
 			runtime.ReadMemStats(&after)
 			// The text itself is copied a few times on its way through a Pipe.
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
 				t.Errorf("%d MiB allocated, want at most 64", grown>>20)
-			}
-			if took > 5*time.Second {
-				t.Errorf("answered after %v", took)
 			}
 			raw.Send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
 			raw.Want(`{"jsonrpc":"2.0","id":1,"result":null}`)

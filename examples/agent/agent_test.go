@@ -85,7 +85,7 @@ func noGoroutines(t *testing.T) {
 		if len(left) == 0 {
 			return
 		}
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > 30*time.Second {
 			t.Fatalf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
 		}
 	}
