@@ -94,13 +94,14 @@ func play(ctx context.Context, url string, t *tools, stdout io.Writer, log *slog
 	wire := &tap{Transport: ws, screen: screen}
 	conn := peer.New(wire, &peer.Options{Handler: t.methods(), Logger: log})
 
-	done := t.run(ctx, conn, goalRead)
+	t.run(ctx, conn, goalRead)
+	interrupted := context.Cause(ctx) // even if the report was faster
 
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	err = errors.Join(conn.Shutdown(drain), conn.Err())
-	if !done && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), err)
+	if interrupted != nil {
+		return errors.Join(interrupted, err)
 	}
 	compared, wrong := t.found()
 	return errors.Join(err, screen.verdict(compared, append(wire.sum(), wrong...)))
