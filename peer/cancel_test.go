@@ -339,7 +339,7 @@ func TestCancelKeepsSlot(t *testing.T) {
 func TestCancelRacesAnswer(t *testing.T) {
 	const rounds = 2000
 	var cancels sync.Map // by the number of the call; the handler cancels as it returns
-	left, right := peertest.Pair(t, nil, methods{"now": func(_ context.Context, req *peer.Request) (any, error) {
+	opts := methods{"now": func(_ context.Context, req *peer.Request) (any, error) {
 		var in []int
 		err := req.Decode(&in)
 		cancel, _ := cancels.Load(in[0])
@@ -348,7 +348,10 @@ func TestCancelRacesAnswer(t *testing.T) {
 			runtime.Gosched()
 		}
 		return 42, err
-	}}.options())
+	}}.options()
+	// With one processor all may be given up before one answer is read.
+	opts.Limits.InFlight, opts.Limits.Abandoned = rounds, rounds
+	left, right := peertest.Pair(t, &peer.Options{Limits: opts.Limits}, opts)
 	var callers sync.WaitGroup
 	var won, lost atomic.Int32
 	for first := range 8 {
