@@ -171,11 +171,15 @@ func (u *upgrade) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	u.sock = newSocket(conn)
+	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	u.sock = newSocket(conn, conn, early, 0)
 	through := netSocket{conn, u.sock}
-	rw.Writer.Reset(through) // the library resets the Reader by itself
-	return through, rw, nil
+	// The library resets the Reader by itself. What it still writes and reads is small.
+	return through, bufio.NewReadWriter(bufio.NewReaderSize(through, libraryBuffer), bufio.NewWriterSize(through, libraryBuffer)), nil
 }
+
+// libraryBuffer has room for a control frame (RFC 6455 section 5.5), which must leave by one Write.
+const libraryBuffer = 256
 
 // WriteHeaderNow is how gin, which puts a status off, is told not to.
 func (u *upgrade) WriteHeaderNow() {

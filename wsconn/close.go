@@ -50,10 +50,12 @@ func (c *Conn) tearDown(how ending) {
 	deadline := time.AfterFunc(closeTimeout, c.sock.cut)
 	switch how {
 	case byHandshake:
+		c.finishFrame()
 		c.sayClose()
 	case byLinger:
 		// Where the library found the fault by itself it has sent the close frame already; this one is then dropped.
 		c.sock.muted.Store(true)
+		c.finishFrame()
 		c.sayClose()
 		c.sock.linger()
 	}

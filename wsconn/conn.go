@@ -35,8 +35,9 @@ type Conn struct {
 	ws     *websocket.Conn
 	sock   *socket
 
-	turn       chan struct{} // holds one token while a goroutine writes
-	writeTimer *time.Timer   // runs while the turn is taken; nil without a WriteTimeout
+	turn       gate        // shut while a goroutine writes
+	writeTimer *time.Timer // runs while the turn is taken; nil without a WriteTimeout
+	out        outflow     // guarded by turn
 
 	ping     pinger
 	controls controls
@@ -52,7 +53,7 @@ func newConn(opts Options, client bool) *Conn {
 	return &Conn{
 		opts:   opts,
 		client: client,
-		turn:   make(chan struct{}, 1),
+		turn:   newGate(),
 		ended:  make(chan struct{}),
 		done:   make(chan struct{}),
 	}
@@ -61,6 +62,7 @@ func newConn(opts Options, client bool) *Conn {
 // start takes over the socket after the handshake.
 func (c *Conn) start(ws *websocket.Conn, sock *socket) {
 	c.ws, c.sock = ws, sock
+	sock.use(c.opts.Buffers, c.client)
 	ws.SetReadLimit(-1) // Read has its own, which ends the connection with the exact number
 	if c.opts.WriteTimeout > 0 {
 		c.writeTimer = time.AfterFunc(c.opts.WriteTimeout, c.writeOverdue)

@@ -56,7 +56,10 @@ func (c *Conn) writeControls() {
 			c.giveTurn()
 			return
 		}
-		_, err := c.sock.Write(frames)
+		err := c.finish()
+		if err == nil {
+			_, err = c.sock.Write(frames)
+		}
 		c.giveTurn()
 		if err != nil {
 			return // Read meets the same broken socket and says so

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
@@ -169,12 +171,20 @@ func (h *dialHook) RoundTrip(r *http.Request) (*http.Response, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
+	var conn net.Conn
+	var ahead int
+	if transport, ok := base.(*http.Transport); ok { // any other may put something of its own into the Body
+		ahead = max(transport.ReadBufferSize, 4<<10)
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+			GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn },
+		}))
+	}
 	resp, err := base.RoundTrip(r)
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		return resp, err
 	}
 	if stream, ok := resp.Body.(io.ReadWriteCloser); ok {
-		h.sock = newSocket(stream)
+		h.sock = newSocket(stream, conn, nil, ahead)
 		h.stop = context.AfterFunc(h.ctx, h.sock.cut)
 		resp.Body = h.sock
 	}

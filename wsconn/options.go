@@ -41,6 +41,8 @@ type Options struct {
 	// WriteTimeout bounds one Write; over it the connection ends with ErrWriteTimeout. 0 means
 	// DefaultWriteTimeout, negative no bound.
 	WriteTimeout time.Duration
+	// Buffers are shared with other connections. Nil means some of the connection's own.
+	Buffers *Buffers
 	// Logger gets what an operator should know and no caller is told, never a message's content. Nil discards.
 	Logger *slog.Logger
 
@@ -167,6 +169,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if full.WriteTimeout == 0 {
 		full.WriteTimeout = DefaultWriteTimeout
+	}
+	if full.Buffers == nil {
+		full.Buffers = &Buffers{}
 	}
 	if full.Logger == nil {
 		full.Logger = slog.New(slog.DiscardHandler)

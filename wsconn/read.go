@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/coder/websocket"
 )
 
-// minGrow is the least by which Read grows a buffer.
+// minGrow is the least by which Read grows a buffer for the library.
 const minGrow = 512
 
 // Read appends the next message to buf and returns it; the caller owns both. It allocates only where buf has no
@@ -19,11 +20,19 @@ const minGrow = 512
 //
 // The error is always the *CloseError that ended the connection, with buf as it was given. After Close, messages
 // that still come are dropped and Read returns when the close handshake is over.
-func (c *Conn) Read(_ context.Context, buf []byte) ([]byte, error) {
+func (c *Conn) Read(ctx context.Context, buf []byte) ([]byte, error) {
+	return c.ReadGrow(ctx, buf, slices.Grow[[]byte])
+}
+
+// ReadGrow is Read for callers with buffers of their own: where buf has no room, grow is called, once a message has
+// begun to arrive, for a slice that begins with the bytes of buf and has room for n more. It is asked in steps, and
+// never for more than a small multiple of what has arrived, or 64 KiB. On an error the slice it made last is the
+// caller's as well.
+func (c *Conn) ReadGrow(_ context.Context, buf []byte, grow func(buf []byte, n int) []byte) ([]byte, error) {
 	if c.over() != nil {
 		return buf, c.readOver()
 	}
-	msg, err := c.next(buf)
+	msg, err := c.next(buf, grow)
 	switch {
 	case c.over() != nil:
 		return buf, c.readOver()
@@ -37,9 +46,15 @@ func (c *Conn) Read(_ context.Context, buf []byte) ([]byte, error) {
 var (
 	errBinary   = errors.New("binary message refused")
 	errOversize = errors.New("over the limit")
+	errMasked   = errors.New("masked frame from the accepting end") // RFC 6455 section 5.1
 )
 
-func (c *Conn) next(buf []byte) ([]byte, error) {
+// next reads one message: by itself where it is one plain frame, and through the library where it is not.
+func (c *Conn) next(buf []byte, grow func([]byte, int) []byte) ([]byte, error) {
+	msg, own, err := c.nextFrame(buf, grow)
+	if own || err != nil {
+		return msg, err
+	}
 	kind, r, err := c.ws.Reader(context.Background())
 	if err != nil {
 		return nil, err
@@ -47,11 +62,36 @@ func (c *Conn) next(buf []byte) ([]byte, error) {
 	if kind == websocket.MessageBinary && c.opts.RefuseBinary {
 		return nil, errBinary
 	}
-	return appendAll(buf, r, c.opts.ReadLimit)
+	return appendAll(buf, r, c.opts.ReadLimit, grow)
+}
+
+// nextFrame waits for the next frame and reads it if it is a whole message. Otherwise own is false and the frame is
+// left to the library, as everything is once the connection has ended, when the library looks for a close frame.
+func (c *Conn) nextFrame(buf []byte, grow func([]byte, int) []byte) (msg []byte, own bool, err error) {
+	in := &c.sock.in
+	in.gate.lock()
+	defer in.gate.unlock()
+	h, err := in.next()
+	switch {
+	case err != nil:
+		return nil, false, err
+	case c.over() != nil:
+		return nil, true, nil
+	case c.client && h.masked:
+		return nil, false, errMasked
+	case !h.whole(c.client):
+		return nil, false, nil
+	case h.first&bitsOpcode == opBinary && c.opts.RefuseBinary:
+		return nil, false, errBinary
+	case h.length > min(c.opts.ReadLimit, math.MaxInt32):
+		return nil, false, errOversize
+	}
+	msg, err = in.message(&h, buf, grow)
+	return msg, true, err
 }
 
 // appendAll appends all of r, at most limit bytes, to buf.
-func appendAll(buf []byte, r io.Reader, limit int64) ([]byte, error) {
+func appendAll(buf []byte, r io.Reader, limit int64, grow func([]byte, int) []byte) ([]byte, error) {
 	start := len(buf)
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])
@@ -65,7 +105,7 @@ func appendAll(buf []byte, r io.Reader, limit int64) ([]byte, error) {
 			return nil, err
 		case n == 0 && len(buf) == cap(buf):
 			// Only now: a message that just fits ends in a Read that asks for nothing.
-			buf = slices.Grow(buf, minGrow)
+			buf = grow(buf, max(minGrow, len(buf)-start))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // lingerBytes bounds what is read and thrown away after this end has closed.
@@ -14,15 +15,21 @@ const lingerBytes = 16 << 20
 var (
 	errEnded    = errors.New("wsconn: stream ended") // see socket.broken for why
 	errLingered = errors.New("wsconn: too much sent after the close frame")
+	errSaid     = errors.New("wsconn: a close frame has been sent")
 )
 
-// A socket is the byte stream below the WebSocket. It stands between coder/websocket and the net.Conn to know
-// what that library does not tell: which error the stream itself gave, and to close it without a reset.
-//
-// The library writes each of its control frames by one Write, as Conn does, and a net.Conn takes whole Writes one
-// after the other; so a control frame can be written beside the library, between its data frames.
+// A socket is the byte stream below the WebSocket, shared by this package, which moves the data frames, and
+// coder/websocket, which does everything else: handshake, control frames, fragments, compression. It keeps the two
+// apart by whole frames: see inflow for what is read; what is written is one owner's from the first byte of a frame
+// to the last. It also knows what that library does not tell: which error the stream itself gave.
 type socket struct {
-	rwc    io.ReadWriteCloser
+	rwc io.ReadWriteCloser
+	low *nonblock // below rwc, nil where it has nothing below
+	in  inflow
+
+	frames gate // shut while a frame is being written
+	said   bool // a close frame is out, so nothing may follow; guarded by frames
+
 	budget atomic.Int64 // bytes that may yet be read, once closing
 	muted  atomic.Bool  // the library is cut off: reads nothing, closes nothing
 	err    atomic.Pointer[error]
@@ -31,38 +38,81 @@ type socket struct {
 	closed    atomic.Bool
 }
 
-// newSocket wraps rwc, which newSocket then owns: cut closes it.
-func newSocket(rwc io.ReadWriteCloser) *socket {
-	s := &socket{rwc: rwc}
+// newSocket wraps rwc, which newSocket then owns: cut closes it. Where the bytes of rwc are those of conn, and
+// nothing else looks at them, conn is not nil. What was read of the stream already is early; what else of it may
+// wait above conn is ahead bytes at most.
+func newSocket(rwc io.ReadWriteCloser, conn net.Conn, early []byte, ahead int) *socket {
+	s := &socket{rwc: rwc, frames: newGate()}
+	s.in.init(s, early, ahead)
+	s.low = newNonblock(conn, s.in.room, s.in.giveBack)
 	s.budget.Store(1<<63 - 1)
 	return s
 }
 
-// Read is the library's. It never returns io.EOF nor io.ErrUnexpectedEOF: by these the library also knows the end
-// of a message, and takes one cut short by the end of the stream for whole.
+// use says where the buffers come from and which end this is, before the first Read.
+func (s *socket) use(buffers *Buffers, client bool) { s.in.buffers, s.in.client = buffers, client }
+
+// Read is the library's, which gets whole frames and never a byte behind the one it asked for. It never returns
+// io.EOF nor io.ErrUnexpectedEOF: by these the library also knows the end of a message, and takes one cut short by
+// the end of the stream for whole.
 func (s *socket) Read(p []byte) (int, error) {
 	if s.muted.Load() {
 		return 0, errEnded
 	}
-	n, err := s.read(p)
+	n, err := s.in.feed(p)
 	if err != nil {
 		err = errEnded
 	}
 	return n, err
 }
 
-// read is Read below the mute and the io.EOF translation, and is what linger drains through.
+// read is the stream as it comes, below everything that cuts it into frames.
 func (s *socket) read(p []byte) (int, error) {
 	n, err := s.rwc.Read(p)
+	return n, s.count(n, err)
+}
+
+// count is the bookkeeping of every read.
+func (s *socket) count(n int, err error) error {
 	if s.budget.Add(int64(-n)) < 0 {
 		err = errLingered
 	}
 	s.note(err)
-	return n, err
+	return err
 }
 
-// Write is the library's, and Conn's own for a control frame; both pass through the same bookkeeping.
+// Write is the library's, and Conn's own for a control frame. The library writes each of its control frames by one
+// Write. It waits for a frame that is on its way, as long as the library itself would wait for its lock.
 func (s *socket) Write(p []byte) (int, error) {
+	if !s.frames.try() {
+		if !s.awaitFrames() {
+			s.cut()
+			return 0, errEnded
+		}
+	}
+	defer s.frames.unlock()
+	if s.said {
+		return 0, errSaid
+	}
+	s.said = len(p) > 0 && p[0] == bitFin|opClose
+	return s.write(p)
+}
+
+func (s *socket) awaitFrames() bool {
+	patience := time.NewTimer(closeTimeout)
+	defer patience.Stop()
+	for !s.frames.claim() {
+		select {
+		case <-s.frames.wake:
+		case <-patience.C:
+			return false
+		}
+	}
+	return true
+}
+
+// write hands p to the system. s.frames is shut.
+func (s *socket) write(p []byte) (int, error) {
 	n, err := s.rwc.Write(p)
 	s.note(err)
 	return n, err

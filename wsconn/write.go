@@ -9,7 +9,8 @@ import (
 )
 
 // Write sends each message as one text frame, all of them, in order, with no other Write's between them. It
-// returns when they are handed to the system, and keeps nothing of msgs. No messages is no frame.
+// returns when they are handed to the system, and keeps nothing of msgs. No messages is no frame, but what TryWrite
+// left is sent.
 //
 // The context bounds the wait for other Writes only: when it ends first, nothing was sent and the error wraps
 // why. After that WriteTimeout bounds the Write, and over it the connection ends.
@@ -19,12 +20,49 @@ func (c *Conn) Write(ctx context.Context, msgs ...[]byte) error {
 		return err
 	}
 	defer c.giveTurn()
-	for _, msg := range msgs {
-		if err := c.ws.Write(context.Background(), websocket.MessageText, msg); err != nil {
-			return c.writeFailed(err)
+	var err error
+	if c.opts.Compression {
+		for i := 0; i < len(msgs) && err == nil; i++ {
+			err = c.ws.Write(context.Background(), websocket.MessageText, msgs[i])
 		}
+	} else {
+		err = c.writeFrames(msgs)
+	}
+	if err != nil {
+		return c.writeFailed(err)
 	}
 	return nil
+}
+
+// TryWrite is Write for one message where that needs no waiting at all. It reports whether it took the message; if
+// not, nothing happened. Of what it took the system may not have taken all: then flushed is false, and a Write must
+// follow soon, with messages or without, and tells how it went.
+//
+// It takes nothing over TLS, or anything else that is no bare TCP connection, nor with Compression.
+func (c *Conn) TryWrite(msg []byte) (took, flushed bool) {
+	low := c.sock.low
+	if low == nil || c.opts.Compression || len(msg) > chunk-maxHeader || c.over() != nil || !c.turn.try() {
+		return false, false
+	}
+	defer c.turn.unlock()
+	if c.out.buf != nil || !c.sock.frames.try() {
+		return false, false
+	}
+	if c.sock.said {
+		c.sock.frames.unlock()
+		return false, false
+	}
+	o := &c.out
+	o.buf = c.opts.Buffers.take()
+	_ = c.putFrame(msg) // there is room for it, so nothing is written yet
+	n, err := low.write(o.buf[:o.n])
+	c.sock.note(err)
+	if n < o.n {
+		o.n = copy(o.buf[:], o.buf[n:o.n])
+		return true, false
+	}
+	c.endFrames()
+	return true, true
 }
 
 // takeTurn makes the caller the only writer, with the time of WriteTimeout to write. It fails with nothing written.
@@ -35,12 +73,16 @@ func (c *Conn) takeTurn(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("wsconn: write not begun: %w", ctxError(ctx))
 	}
-	select {
-	case c.turn <- struct{}{}:
-	case <-c.ended:
-		return c.cause
-	case <-ctx.Done():
-		return fmt.Errorf("wsconn: write not begun: %w", ctxError(ctx))
+	if !c.turn.try() {
+		for !c.turn.claim() {
+			select {
+			case <-c.turn.wake:
+			case <-c.ended:
+				return c.cause
+			case <-ctx.Done():
+				return fmt.Errorf("wsconn: write not begun: %w", ctxError(ctx))
+			}
+		}
 	}
 	if c.writeTimer != nil {
 		c.writeTimer.Reset(c.opts.WriteTimeout)
@@ -52,7 +94,7 @@ func (c *Conn) giveTurn() {
 	if c.writeTimer != nil {
 		c.writeTimer.Stop()
 	}
-	<-c.turn
+	c.turn.unlock()
 }
 
 // writeOverdue ends the connection: part of a frame may be out, so nothing can follow it.

@@ -1,0 +1,5 @@
+//go:build !duetpoison
+
+package wsconn
+
+const poison = false
