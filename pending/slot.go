@@ -34,20 +34,22 @@ func (s State) String() string {
 }
 
 // Slot is one call that waits. Its fields are set by Add and only read after.
+//
+// Slots are used again: whoever keeps one beyond the caller that made it says so
+// by Hold, everybody says Release at the end, and nobody touches it after.
 type Slot[R any] struct {
 	ID     int64
 	Method string
 	Note   string
 	Began  time.Time
 
-	table *Table[R]
-	done  chan settled[R] // room for the one value, so that settling never blocks
-	state atomic.Uint32
-}
-
-type settled[R any] struct {
-	value R
-	err   error
+	table   *Table[R]
+	done    chan struct{} // room for one, so that settling never blocks
+	value   R             // written before done is sent to
+	err     error
+	over    bool // Wait or Drop has returned; the caller's
+	state   atomic.Uint32
+	holders atomic.Int32
 }
 
 // Wait returns the answer, or the cause the table failed with. When ctx ends
@@ -55,22 +57,43 @@ type settled[R any] struct {
 // came before that wins. Wait is called once.
 func (s *Slot[R]) Wait(ctx context.Context) (R, error) {
 	select {
-	case v := <-s.done:
-		return v.value, v.err
+	case <-s.done:
 	case <-ctx.Done():
 		if s.table.drop(s) {
+			s.over = true
 			var none R
 			return none, ctx.Err()
 		}
-		// Whoever took the slot out of the table is about to send.
-		v := <-s.done
-		return v.value, v.err
+		<-s.done // whoever took the slot out of the table is about to send
 	}
+	s.over = true
+	return s.value, s.err
 }
 
 // Drop removes a slot that nobody will wait for, for instance because its
-// request could not be encoded.
-func (s *Slot[R]) Drop() { s.table.drop(s) }
+// request could not be encoded. After Wait it does nothing. An answer that came
+// already is lost with it.
+func (s *Slot[R]) Drop() {
+	if !s.over {
+		if !s.table.drop(s) {
+			<-s.done
+		}
+		s.over = true
+	}
+}
+
+// Hold keeps the slot from being used again until one more Release.
+func (s *Slot[R]) Hold() { s.holders.Add(1) }
+
+// Release is the last thing a holder does with the slot. The caller has waited,
+// or dropped it, before.
+func (s *Slot[R]) Release() {
+	if s.holders.Add(-1) == 0 {
+		t := s.table
+		*s = Slot[R]{done: s.done}
+		t.pool.Put(s)
+	}
+}
 
 // Leave is called before the bytes are given to the transport. It reports false
 // when the caller gave up before: then they must not leave.

@@ -25,10 +25,11 @@ var (
 type Table[R any] struct {
 	limit    int
 	remember int
+	pool     sync.Pool // of slots
 
 	mu     sync.Mutex
 	last   int64                        // the newest id; ids are never reused
-	slots  map[int64]*Slot[R]           // nil until the first call
+	slots  ring[R]                      // by id
 	gone   *lru.Cache[int64, Abandoned] // nil until the first abandoned call
 	cause  error                        // set once the table has failed
 	failed bool
@@ -52,39 +53,49 @@ func New[R any](limit, remember int) *Table[R] {
 // Add makes a slot under a new id. It returns ErrFull or ErrExhausted, or the
 // cause given to Fail.
 func (t *Table[R]) Add(method, note string) (*Slot[R], error) {
-	s := &Slot[R]{
-		Method: method,
-		Note:   note,
-		Began:  time.Now(),
-		table:  t,
-		done:   make(chan settled[R], 1),
+	s, ok := t.pool.Get().(*Slot[R])
+	if !ok {
+		s = &Slot[R]{done: make(chan struct{}, 1)}
 	}
+	s.Method, s.Note, s.Began, s.table = method, note, time.Now(), t
+	s.holders.Store(1)
+	if err := t.add(s); err != nil {
+		s.over = true
+		s.Release()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (t *Table[R]) add(s *Slot[R]) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.failed:
-		return nil, t.cause
-	case t.limit > 0 && len(t.slots) >= t.limit:
-		return nil, ErrFull
+		return t.cause
+	case t.limit > 0 && t.slots.count >= t.limit:
+		return ErrFull
 	case t.last >= MaxID:
-		return nil, ErrExhausted
-	}
-	if t.slots == nil {
-		t.slots = make(map[int64]*Slot[R])
+		return ErrExhausted
 	}
 	t.last++
 	s.ID = t.last
-	t.slots[s.ID] = s
-	return s, nil
+	t.slots.put(s)
+	return nil
 }
 
 // Settle hands value to the waiter of id and reports whether there was one.
 func (t *Table[R]) Settle(id int64, value R) bool {
-	s := t.take(id)
+	t.mu.Lock()
+	s := t.slots.take(id)
+	t.mu.Unlock()
 	if s == nil {
 		return false
 	}
-	s.done <- settled[R]{value: value}
+	// Whoever took the slot, and nobody else, settles it: that is what makes
+	// settling happen once.
+	s.value = value
+	s.done <- struct{}{}
 	return true
 }
 
@@ -92,14 +103,14 @@ func (t *Table[R]) Settle(id int64, value R) bool {
 func (t *Table[R]) Has(id int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.slots[id] != nil
+	return t.slots.find(id) != nil
 }
 
 // Len is the number of calls that wait.
 func (t *Table[R]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.slots)
+	return t.slots.count
 }
 
 // Late tells what is remembered of an abandoned call and forgets it: its answer
@@ -121,26 +132,17 @@ func (t *Table[R]) Late(id int64) (Abandoned, bool) {
 // cause stays.
 func (t *Table[R]) Fail(cause error) {
 	t.mu.Lock()
-	slots := t.slots
-	t.slots = nil
+	slots := t.slots.all()
+	t.slots = ring[R]{}
 	if !t.failed {
 		t.failed, t.cause = true, cause
 	}
 	cause = t.cause
 	t.mu.Unlock()
 	for _, s := range slots {
-		s.done <- settled[R]{err: cause}
+		s.err = cause
+		s.done <- struct{}{}
 	}
-}
-
-// take removes the slot of id, or returns nil. Whoever gets the slot, and
-// nobody else, settles it: that is what makes settling happen once.
-func (t *Table[R]) take(id int64) *Slot[R] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.slots[id]
-	delete(t.slots, id)
-	return s
 }
 
 // drop removes s because its caller gave up, and remembers it if its bytes may
@@ -148,10 +150,10 @@ func (t *Table[R]) take(id int64) *Slot[R] {
 func (t *Table[R]) drop(s *Slot[R]) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.slots[s.ID] != s {
+	if t.slots.find(s.ID) != s {
 		return false
 	}
-	delete(t.slots, s.ID)
+	t.slots.take(s.ID)
 	if s.withdraw() || t.remember <= 0 {
 		return true
 	}
