@@ -52,7 +52,7 @@ func (c *Conn) receiveBatch(env *codec.Envelope, buf *buffer) {
 		c.refuseBatch("its answer would not fit into a message")
 		return
 	}
-	b.buf = c.buffers.get()
+	b.buf = c.buffers.get(0)
 	for i := range env.Messages {
 		c.handle(&env.Messages[i], buf, b)
 	}
@@ -155,7 +155,7 @@ func (b *batchReply) send() {
 		c.free(r)
 	}
 	if err == nil && len(b.buf.b) > 0 {
-		err = c.push(m)
+		err = c.push(&m, false)
 	}
 	for _, r := range b.calls {
 		if err != nil {

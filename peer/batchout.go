@@ -40,17 +40,18 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	case len(items) > c.rules.BatchItems:
 		return c.failBatch(items, &LimitError{What: "BatchItems", Limit: int64(c.rules.BatchItems), Got: int64(len(items))})
 	}
-	if err := c.mayCall(ctx); err != nil {
+	r := requestOf(ctx)
+	if err := c.mayCall(ctx, r); err != nil {
 		return c.failBatch(items, err)
 	}
 	defer c.checkDrained()
 	slots := make([]*pending.Slot[reply], len(items))
-	m := outgoingMessage{buf: c.buffers.get()}
+	m := outgoingMessage{buf: c.buffers.get(0)}
 	defer func() { // where user code panics; otherwise they are settled by then
 		for _, slot := range slots {
 			if slot != nil {
-				slot.Drop()
 				c.yieldsNot(slot.ID)
+				c.called(slot)
 			}
 		}
 	}()
@@ -68,10 +69,9 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		return nil
 	}
 	m.buf.b = append(m.buf.b, ']')
-	inside := notificationOf(ctx)
 	for _, slot := range m.slots {
-		if inside != nil {
-			c.yields(inside, slot)
+		if r != nil && r.isNotification() {
+			c.yields(r, slot)
 		}
 		// From here on no call can be taken back without the others.
 		slot.Leave()
@@ -79,7 +79,7 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	n := len(m.buf.b)
 	var err error
 	if m.room, err = c.acquire(ctx, n); err == nil {
-		err = c.push(m)
+		err = c.push(&m, false)
 	}
 	if err != nil {
 		m.buf.release()
@@ -144,6 +144,7 @@ func (c *Conn) appendItem(buf *buffer, item *BatchItem, slot **pending.Slot[repl
 		if err != nil {
 			return err
 		}
+		c.active.Add(1)
 		*slot, id = s, s.ID
 	}
 	start := len(buf.b)
@@ -151,20 +152,19 @@ func (c *Conn) appendItem(buf *buffer, item *BatchItem, slot **pending.Slot[repl
 	if start == 0 {
 		sep = '['
 	}
-	b, err := c.appendRequest(append(buf.b, sep), id, item.Method, item.Params)
-	if most := c.opts.Limits.MessageBytes; err == nil && int64(len(b)+1) > most {
-		err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(len(b) + 1)}
+	buf.b = append(buf.b, sep)
+	err := c.encodeRequest(buf, &text{id: id, method: item.Method, value: item.Params})
+	if most := c.opts.Limits.MessageBytes; err == nil && int64(len(buf.b)+1) > most {
+		err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(len(buf.b) + 1)}
 	}
 	if err != nil {
 		if *slot != nil {
-			(*slot).Drop()
+			c.called(*slot)
 			*slot = nil
 		}
-		buf.b = b[:start]
-		return err
+		buf.b = buf.b[:start]
 	}
-	buf.b = b
-	return nil
+	return err
 }
 
 func (i *BatchItem) fail(sent pending.State, err error) {

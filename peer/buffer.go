@@ -1,35 +1,80 @@
 package peer
 
 import (
+	"bytes"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 )
 
-// maxPooled bounds the buffers that are kept for reuse, so that an idle reader
-// never sits on a large one.
-const maxPooled = 4 << 10
+// Buffers are kept for reuse by sizes that are powers of two.
+const (
+	minBuffer = 512
+	maxBuffer = 4 << 20 // larger ones are not kept
+	sizes     = 14      // from minBuffer to maxBuffer
+)
 
 // buffer holds the bytes of one envelope, in or out. A received batch is shared
 // by its requests: the last release gives it back.
 type buffer struct {
 	b    []byte
+	json bytes.Buffer // where a marshaller writes to while it appends to b
 	refs atomic.Int32
 	from *buffers
 }
 
 // buffers is the pool of one connection, or of all connections of a Server.
 type buffers struct {
-	pool sync.Pool
+	pools [sizes]sync.Pool
 }
 
-// get returns an empty buffer with one reference.
-func (p *buffers) get() *buffer {
-	b, ok := p.pool.Get().(*buffer)
-	if !ok {
-		b = &buffer{from: p, b: make([]byte, 0, 512)}
-	}
+// sizeOf is the index of the least size that holds n bytes.
+func sizeOf(n int) int { return max(0, bits.Len(uint(max(n, minBuffer)-1))-bits.Len(minBuffer-1)) }
+
+// get returns an empty buffer with room for n bytes and one reference.
+func (p *buffers) get(n int) *buffer {
+	b := p.take(n)
 	b.refs.Store(1)
 	return b
+}
+
+func (p *buffers) take(n int) *buffer {
+	at := sizeOf(n)
+	if at >= sizes {
+		return &buffer{from: p, b: make([]byte, 0, n)}
+	}
+	if b, ok := p.pools[at].Get().(*buffer); ok {
+		return b
+	}
+	return &buffer{from: p, b: make([]byte, 0, minBuffer<<at)}
+}
+
+// put keeps b for another time, under the size it fills.
+func (p *buffers) put(b *buffer) {
+	poisonBytes(b.b[:cap(b.b)])
+	b.b = b.b[:0]
+	at := sizeOf(cap(b.b))
+	if at < sizes && minBuffer<<at > cap(b.b) {
+		at-- // it grew by append, to something between two sizes
+	}
+	if 0 <= at && at < sizes {
+		p.pools[at].Put(b)
+	}
+}
+
+// move puts what b holds into a buffer with room for n more bytes.
+func (b *buffer) move(n int) {
+	other := b.from.take(len(b.b) + n)
+	other.b, b.b = b.b, append(other.b, b.b...)
+	b.from.put(other)
+}
+
+// trim moves what b holds to a smaller buffer where it holds much less than it
+// could: what is queued must not be more than is counted.
+func (b *buffer) trim() {
+	if cap(b.b) > 8*minBuffer && len(b.b) < cap(b.b)/4 {
+		b.move(0)
+	}
 }
 
 func (b *buffer) retain() { b.refs.Add(1) }
@@ -37,13 +82,7 @@ func (b *buffer) retain() { b.refs.Add(1) }
 // release gives up one reference. Nothing that aliases the bytes may be used
 // after it.
 func (b *buffer) release() {
-	if b.refs.Add(-1) != 0 {
-		return
+	if b.refs.Add(-1) == 0 {
+		b.from.put(b)
 	}
-	if cap(b.b) > maxPooled {
-		b.b = nil // whoever still has b does not keep the bytes
-		return
-	}
-	b.b = b.b[:0]
-	b.from.pool.Put(b)
 }

@@ -55,44 +55,55 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 			opt(&choice)
 		}
 	}
-	fail := func(sent pending.State, err error) error {
+	sent, err := c.call(ctx, method, choice.note, params, result)
+	if err != nil {
 		return &CallError{Method: method, Note: choice.note, Sent: sent, Err: err}
-	}
-	err := c.mayCall(ctx)
-	if err == nil {
-		err = checkResult(result)
-	}
-	if err != nil {
-		return fail(pending.NotSent, err)
-	}
-	slot, err := c.calls.Add(method, choice.note)
-	if err != nil {
-		return fail(pending.NotSent, err)
-	}
-	defer c.checkDrained()
-	defer slot.Drop() // where user code panics; otherwise it is settled by then
-	if inside := notificationOf(ctx); inside != nil {
-		c.yields(inside, slot)
-		defer c.yieldsNot(slot.ID)
-	}
-	if err := c.send(ctx, slot, method, params); err != nil {
-		return fail(pending.NotSent, err)
-	}
-	rep, err := c.wait(ctx, slot)
-	if err != nil {
-		return fail(slot.State(), err)
-	}
-	if err := c.takeReply(rep, result); err != nil {
-		return fail(pending.Sent, err)
 	}
 	return nil
 }
 
+// call is Call. On an error it tells how far the request got.
+func (c *Conn) call(ctx context.Context, method, note string, params, result any) (pending.State, error) {
+	r := requestOf(ctx)
+	if err := c.mayCall(ctx, r); err != nil {
+		return pending.NotSent, err
+	}
+	if err := checkResult(result); err != nil {
+		return pending.NotSent, err
+	}
+	slot, err := c.calls.Add(method, note)
+	if err != nil {
+		return pending.NotSent, err
+	}
+	alone := c.active.Add(1) == 1
+	defer c.called(slot)
+	if r != nil && r.isNotification() {
+		c.yields(r, slot)
+		defer c.yieldsNot(slot.ID)
+	}
+	if err := c.send(ctx, slot, method, params, alone); err != nil {
+		return pending.NotSent, err
+	}
+	rep, err := c.wait(ctx, slot)
+	if err != nil {
+		return slot.State(), err
+	}
+	return pending.Sent, c.takeReply(rep, result)
+}
+
+// called ends an own call, also where user code panicked on the way.
+func (c *Conn) called(slot *pending.Slot[reply]) {
+	slot.Drop()
+	slot.Release()
+	c.active.Add(-1)
+	c.checkDrained()
+}
+
 func (o outgoing) Notify(ctx context.Context, method string, params any) error {
 	c := o.c
-	err := c.mayCall(ctx)
+	err := c.mayCall(ctx, requestOf(ctx))
 	if err == nil {
-		err = c.send(ctx, nil, method, params)
+		err = c.send(ctx, nil, method, params, false)
 	}
 	if err != nil {
 		return fmt.Errorf("peer: notify %q: %w", method, err)
@@ -102,12 +113,14 @@ func (o outgoing) Notify(ctx context.Context, method string, params any) error {
 
 // mayCall refuses requests on a connection that has ended or shuts down, and
 // those whose context has ended. Handlers that still run may finish with calls
-// of their own.
-func (c *Conn) mayCall(ctx context.Context) error {
+// of their own. r is the request whose handler calls, or nil.
+func (c *Conn) mayCall(ctx context.Context, r *incoming) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}
-	r := requestOf(ctx)
+	if !c.isDraining.Load() && c.ctx.Err() == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -120,24 +133,17 @@ func (c *Conn) mayCall(ctx context.Context) error {
 }
 
 // send encodes a call, or a notification without a slot, and queues it.
-func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method string, params any) error {
-	encode := func(dst []byte) ([]byte, error) {
-		id := int64(0)
-		if slot != nil {
-			id = slot.ID
-		}
-		dst, err := c.appendRequest(dst, id, method, params)
-		if most := c.opts.Limits.MessageBytes; err == nil && int64(len(dst)) > most {
-			err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(len(dst))}
-		}
-		return dst, err
+func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method string, params any, alone bool) error {
+	t := text{method: method, value: params}
+	if slot != nil {
+		t.id = slot.ID
 	}
 	m := outgoingMessage{slot: slot}
-	if err := c.encodeWithRoom(ctx, &m, nil, encode); err != nil {
+	if err := c.encodeWithRoom(ctx, &m, &t); err != nil {
 		return err
 	}
 	n := len(m.buf.b)
-	if err := c.push(m); err != nil {
+	if err := c.push(&m, alone); err != nil {
 		m.buf.release()
 		return err
 	}
@@ -203,67 +209,91 @@ func (c *Conn) takeReply(rep reply, result any) error {
 	return nil
 }
 
-// appendRequest encodes a call, or a notification for id 0.
-func (c *Conn) appendRequest(dst []byte, id int64, method string, params any) ([]byte, error) {
-	if !utf8.ValidString(method) {
-		return dst, fmt.Errorf("%w: method %q is not UTF-8", ErrParams, method)
+// encodeRequest appends a call, or a notification, within MessageBytes.
+func (c *Conn) encodeRequest(buf *buffer, t *text) error {
+	start := len(buf.b)
+	if err := c.encodeParams(buf, t); err != nil {
+		return err
 	}
-	start := len(dst)
-	if params != nil {
-		if id != 0 {
-			dst = codec.OpenCall(dst, id, method)
-		} else {
-			dst = codec.OpenNotification(dst, method)
-		}
-		at := len(dst)
-		var err error
-		if dst, err = c.appendValue(dst, params); err != nil {
-			return dst, &jsonError{"params", err}
-		}
-		switch kind := first(dst[at:]); {
-		case kind == '{', kind == '[' && !c.rules.ObjectParams:
-			return codec.Close(dst), nil
-		case kind != 'n':
-			// JSON-RPC 2.0 section 4.2: a structured value.
-			return dst, fmt.Errorf("%w: they begin with %q", ErrParams, kind)
-		}
-		dst = dst[:start] // null: nothing to send
+	if n, most := int64(len(buf.b)-start), c.opts.Limits.MessageBytes; n > most {
+		return &LimitError{What: "MessageBytes", Limit: most, Got: n}
 	}
-	if id != 0 {
-		return codec.AppendCall(dst, id, method, nil), nil
-	}
-	return codec.AppendNotification(dst, method, nil), nil
+	return nil
 }
 
-// appendValue encodes v. Raw JSON goes out to the last byte, once it is known to
+func (c *Conn) encodeParams(buf *buffer, t *text) error {
+	if !utf8.ValidString(t.method) {
+		return fmt.Errorf("%w: method %q is not UTF-8", ErrParams, t.method)
+	}
+	start := len(buf.b)
+	if t.value != nil {
+		if t.id != 0 {
+			buf.b = codec.OpenCall(buf.b, t.id, t.method)
+		} else {
+			buf.b = codec.OpenNotification(buf.b, t.method)
+		}
+		at := len(buf.b)
+		if err := c.encodeValue(buf, t.value); err != nil {
+			return &jsonError{"params", err}
+		}
+		switch kind := first(buf.b[at:]); {
+		case kind == '{', kind == '[' && !c.rules.ObjectParams:
+			buf.b = codec.Close(buf.b)
+			return nil
+		case kind != 'n':
+			// JSON-RPC 2.0 section 4.2: a structured value.
+			return fmt.Errorf("%w: they begin with %q", ErrParams, kind)
+		}
+		buf.b = buf.b[:start] // null: nothing to send
+	}
+	if t.id != 0 {
+		buf.b = codec.AppendCall(buf.b, t.id, t.method, nil)
+	} else {
+		buf.b = codec.AppendNotification(buf.b, t.method, nil)
+	}
+	return nil
+}
+
+// encodeValue appends v. Raw JSON goes out to the last byte, once it is known to
 // be JSON: a broken value must fail here, not at the other end. So must a
 // marshaller that panics, which would otherwise take a slot with it.
-func (c *Conn) appendValue(dst []byte, v any) (value []byte, err error) {
+func (c *Conn) encodeValue(buf *buffer, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			value, err = dst, c.panicked(otherMethod, p)
+			err = c.panicked(otherMethod, p)
 		}
 	}()
-	start := len(dst)
-	switch v := v.(type) {
+	start := len(buf.b)
+	if raw, ok := v.(*json.RawMessage); ok && raw != nil {
+		v = *raw
+	}
+	switch raw := v.(type) {
 	case nil:
-		return append(dst, "null"...), nil
+		buf.b = append(buf.b, "null"...)
+		return nil
 	case json.RawMessage:
-		if v == nil {
-			return append(dst, "null"...), nil
+		if raw == nil {
+			buf.b = append(buf.b, "null"...)
+			return nil
 		}
-		dst = append(dst, v...)
+		buf.b = append(buf.b, raw...)
 	default:
-		if dst, err = c.opts.JSON.Marshal(dst, v); err != nil {
-			return dst, err
+		if !c.plainJSON {
+			if buf.b, err = c.opts.JSON.Marshal(buf.b, v); err != nil {
+				return err
+			}
+			break
 		}
-		// What JSONv2 writes is JSON and UTF-8; that leaves its depth, which
-		// takes two bytes a level.
-		if _, ok := c.opts.JSON.(JSONv2); ok && (len(dst)-start)/2 < c.valueRules.Depth {
-			return dst, nil
+		if err := marshalV2(buf, v); err != nil {
+			return err
+		}
+		// What JSONv2 writes is JSON and UTF-8; that leaves its depth, which takes
+		// two bytes a level.
+		if (len(buf.b)-start)/2 < c.valueRules.Depth {
+			return nil
 		}
 	}
-	return dst, codec.Check(dst[start:], &c.valueRules)
+	return codec.Check(buf.b[start:], &c.valueRules)
 }
 
 // first is the first byte of a JSON text that is not white space.

@@ -38,16 +38,16 @@ func (c *Conn) cancelled(params []byte) {
 		c.events.add(Event{Kind: UnknownCancel, Method: r.name()})
 		return
 	}
-	r.cancelled = true
+	r.cancelled.Store(true)
 	held := slices.Index(c.order.held, r)
 	if held >= 0 {
 		c.order.held = slices.Delete(c.order.held, held, held+1)
 	}
 	c.mu.Unlock()
-	r.cancel(cause)
+	r.ctx.end(cause)
 	if held >= 0 {
 		// It will find that it was cancelled, so there is nothing to wait for.
-		c.spawn(func() { c.run(r) })
+		c.launch(r)
 	}
 }
 

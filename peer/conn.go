@@ -75,10 +75,17 @@ type Conn struct {
 	handlers context.Context // parent of the handlers' contexts; ends then too, or with BaseContext
 	stop     context.CancelCauseFunc
 
-	calls  *pending.Table[reply] // own calls
-	out    outbox
-	events events
-	stats  counters
+	calls    *pending.Table[reply] // own calls
+	active   atomic.Int64          // own calls and incoming ones in flight
+	crew     crew
+	out      outbox
+	tryWrite func(msg []byte) (took, flushed bool)                                   // of the transport; nil where it has none
+	readGrow func(context.Context, []byte, func([]byte, int) []byte) ([]byte, error) // likewise
+	events   events
+	stats    counters
+
+	plainJSON bool // JSON is JSONv2
+	plain     bool // and Handler is a Registry
 
 	goroutines atomic.Int64 // how many of ours run; the last one out closes done
 	done       chan struct{}
@@ -94,10 +101,14 @@ type Conn struct {
 	served   served
 	order    order
 	yielders map[int64]*incoming // by own call: the notification that waits in it; nil until needed
+	yielding atomic.Int64        // how many those are, for who need not wait for mu to see that there are none
 
 	isDraining atomic.Bool // draining is not nil
 
-	refused refusals // used by the reader only
+	// The reader's.
+	refused refusals
+	reading *buffer // what is being read lies in it, where the transport has ReadGrow
+	grow    func([]byte, int) []byte
 }
 
 // New makes a connection over t and starts reading. It panics with an
@@ -110,11 +121,11 @@ func New(t Transport, opts *Options) *Conn {
 	if err != nil {
 		panic(err)
 	}
-	return start(t, p, p.BaseContext, &buffers{}, nil)
+	return newConn(t, p, p.BaseContext, &buffers{}, nil)
 }
 
-// start makes a connection of prepared options.
-func start(t Transport, opts *Options, parent context.Context, pool *buffers, onDone func(*Conn)) *Conn {
+// newConn makes a connection of prepared options.
+func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, onDone func(*Conn)) *Conn {
 	c := &Conn{
 		opts:      opts,
 		rules:     opts.Profile.Rules,
@@ -125,6 +136,16 @@ func start(t Transport, opts *Options, parent context.Context, pool *buffers, on
 	}
 	if n := c.rules.BatchItems; n == 0 || n > opts.Limits.BatchItems {
 		c.rules.BatchItems = opts.Limits.BatchItems
+	}
+	_, c.plainJSON = opts.JSON.(JSONv2)
+	if _, ok := opts.Handler.(*Registry); ok {
+		c.plain = c.plainJSON
+	}
+	if t, ok := t.(tryWriter); ok {
+		c.tryWrite = t.TryWrite
+	}
+	if t, ok := t.(growReader); ok {
+		c.readGrow, c.grow = t.ReadGrow, c.growReading
 	}
 	c.valueRules.Depth = max(1, or(c.rules.Depth, 1000)-3) // array, message, error object
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
@@ -238,6 +259,7 @@ func (c *Conn) end(cause error) {
 	c.mu.Unlock()
 
 	c.out.close()
+	c.crew.end()
 	c.cancel(cause)
 	c.stop(cause)
 	c.calls.Fail(cause)

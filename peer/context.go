@@ -1,20 +1,81 @@
 package peer
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // requestContext is the context of a handler. It knows its request.
+//
+// Most handlers never wait for its end, so what it takes to tell of it is made
+// when somebody first asks.
 type requestContext struct {
-	context.Context
-	r *incoming
+	parent context.Context // of all handlers of the connection
+	r      *incoming
+
+	mu     sync.Mutex
+	asked  context.Context // with the end of this one and of parent; nil until needed
+	cancel context.CancelCauseFunc
+	cause  error // set when this one has ended
 }
 
 type requestKey struct{}
 
-func (c requestContext) Value(key any) any {
+func (c *requestContext) init(parent context.Context, r *incoming) { c.parent, c.r = parent, r }
+
+// ask returns the context that others may wait for.
+func (c *requestContext) ask() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		c.asked, c.cancel = context.WithCancelCause(c.parent)
+		if c.cause != nil {
+			c.cancel(c.cause)
+		}
+	}
+	return c.asked
+}
+
+// end ends the context. The first cause stays.
+func (c *requestContext) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		c.cause = cause
+	}
+	if c.cancel != nil {
+		c.cancel(c.cause)
+	}
+}
+
+// Deadline implements [context.Context].
+func (c *requestContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+
+// Done implements [context.Context].
+func (c *requestContext) Done() <-chan struct{} { return c.ask().Done() }
+
+// Err implements [context.Context].
+func (c *requestContext) Err() error {
+	c.mu.Lock()
+	asked, cause := c.asked, c.cause
+	c.mu.Unlock()
+	switch {
+	case asked != nil:
+		return asked.Err()
+	case cause != nil:
+		return context.Canceled
+	}
+	return c.parent.Err()
+}
+
+// Value implements [context.Context]. The keys by which package context finds the
+// contexts it made are among those it does not know.
+func (c *requestContext) Value(key any) any {
 	if _, ok := key.(requestKey); ok {
 		return c.r
 	}
-	return c.Context.Value(key)
+	return c.ask().Value(key)
 }
 
 // requestOf is the request whose handler ctx belongs to, or nil.

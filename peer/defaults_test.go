@@ -75,6 +75,8 @@ func TestIdleGoroutines(t *testing.T) {
 		}
 	}
 	conns(t, s, pairs)
+	// Those that served the calls end a second later.
+	eventually(t, "each idle end costs one goroutine", func() bool { return runtime.NumGoroutine()-before == 2*pairs })
 	if got := steady(t) - before; got != 2*pairs {
 		t.Errorf("%d idle connections cost %d goroutines, want one for each end", pairs, got)
 	}

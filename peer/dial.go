@@ -27,7 +27,7 @@ func Dial(ctx context.Context, url string, opts *Options) (*Conn, error) {
 			_ = ws.Close(wsconn.ErrInternal)
 		}
 	}()
-	c := start(ws, p, p.BaseContext, &buffers{}, nil)
+	c := newConn(ws, p, p.BaseContext, &buffers{}, nil)
 	owned = false
 	return c, nil
 }
@@ -90,7 +90,7 @@ func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers
 	}
 	// The request's own context ends with ServeHTTP; its values stay.
 	parent := joinedContext{opts.BaseContext, context.WithoutCancel(values)}
-	c := start(transport, opts, parent, pool, onDone)
+	c := newConn(transport, opts, parent, pool, onDone)
 	owned = false
 	return c, nil
 }

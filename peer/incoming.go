@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/duetrpc/duet/codec"
@@ -16,8 +17,7 @@ type incoming struct {
 	req    Request // the handler's, which may change it
 	c      *Conn
 	id     codec.ID // absent in a notification
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	ctx    requestContext
 	buf    *buffer // holds ID and Params
 	size   int64   // counted against the bounds
 	key    codec.Key
@@ -25,13 +25,14 @@ type incoming struct {
 	batch  *batchReply
 	exempt bool // from cancellation
 
+	cancelled atomic.Bool // by the other end
+	returned  atomic.Bool // its handler has
+
 	// Guarded by Conn.mu.
-	barrier   uint64    // a call: the notifications that arrived before it
-	early     bool      // a call: it started before those were handled
-	since     time.Time // a call: when it began to wait for them
-	cancelled bool      // by the other end
-	returned  bool      // its handler has
-	waits     int       // a notification: own calls that wait in it
+	barrier uint64    // a call: the notifications that arrived before it
+	early   bool      // a call: it started before those were handled
+	since   time.Time // a call: when it began to wait for them
+	waits   int       // a notification: own calls that wait in it
 }
 
 // served is what the other end makes this end hold. Guarded by Conn.mu.
@@ -41,7 +42,7 @@ type served struct {
 	bytes     int64
 	notes     int // notifications queued or running
 	noteBytes int64
-	running   int // requests of either kind that are not finished, for Shutdown
+	running   atomic.Int64 // requests of either kind that are not finished, for Shutdown
 }
 
 // newIncoming makes the request of m. buf is retained.
@@ -64,8 +65,7 @@ func (c *Conn) newIncoming(m *codec.Message, e *entry, buf *buffer, size int) *i
 	}
 	r.exempt = c.opts.Profile.Cancel.exempt(r.req.Method)
 	buf.retain()
-	ctx, cancel := context.WithCancelCause(c.handlers)
-	r.ctx, r.cancel = requestContext{ctx, r}, cancel
+	r.ctx.init(c.handlers, r)
 	return r
 }
 
@@ -127,36 +127,52 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	}
 	s.calls[key] = r
 	s.inFlight++
-	s.running++
+	s.running.Add(1)
+	c.active.Add(1)
 	s.bytes += r.size
 	held := c.hold(r)
 	c.mu.Unlock()
 	if !held {
-		c.spawn(func() { c.run(r) })
+		c.launch(r)
 	}
 }
 
 // run runs a call and answers it, whatever its handler does.
 func (c *Conn) run(r *incoming) {
-	var result any
+	t := text{r: r}
 	err := errGone
+	var frame frame
 	defer func() {
 		if v := recover(); v != nil {
 			err = c.panicked(r.name(), v)
+			frame = nil // what it holds may be anybody's
 		}
-		c.answer(r, result, err)
+		c.answer(t, err)
+		if frame != nil {
+			frame.free()
+		}
 	}()
 	// While answers wait for room no more are made, so that results do not pile up
 	// either.
-	if err = c.awaitRoom(r.ctx); err != nil {
+	if err = c.awaitRoom(r); err != nil {
 		return
 	}
 	err = errGone
-	if gone := new(CancelError); c.ctx.Err() != nil || errors.As(context.Cause(r.ctx), &gone) {
-		err = context.Cause(r.ctx) // before it could start
+	if c.ctx.Err() != nil || r.gone() {
+		err = context.Cause(&r.ctx) // before it could start
 		return
 	}
-	result, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
+	if h := c.framed(r); h != nil {
+		frame, t.value, err = h.serveFrame(&r.ctx, &r.req)
+		return
+	}
+	t.value, err = c.opts.Handler.ServeRPC(&r.ctx, &r.req)
+}
+
+// gone reports whether r was cancelled.
+func (r *incoming) gone() bool {
+	var cause *CancelError
+	return r.cancelled.Load() && errors.As(context.Cause(&r.ctx), &cause)
 }
 
 // isNotification reports whether r is a notification, whatever became of req.
@@ -181,25 +197,24 @@ var errPanic = errors.New("peer: panic, logged with its stack")
 // before the answer can reach the other end, which may then use the id, and the
 // slot, again; and not before there is room for the answer, so that answers
 // nobody reads keep their slots.
-func (c *Conn) answer(r *incoming, result any, err error) {
+func (c *Conn) answer(t text, err error) {
 	answered := false
 	defer func() {
 		// User code ended this goroutine while the result was encoded
 		// (runtime.Goexit): the answer there must be is given in another.
 		if !answered {
-			c.spawn(func() { c.answer(r, nil, errGone) })
+			c.spawn(func() { c.answer(text{r: t.r}, errGone) })
 		}
 	}()
-	c.answerOnce(r, result, err)
+	c.answerOnce(&t, err)
 	answered = true
 }
 
-func (c *Conn) answerOnce(r *incoming, result any, err error) {
-	r.cancel(errReturned)
-	c.mu.Lock()
-	cancelled := r.cancelled
-	r.returned = true
-	c.mu.Unlock()
+func (c *Conn) answerOnce(t *text, err error) {
+	r := t.r
+	r.ctx.end(errReturned)
+	r.returned.Store(true)
+	cancelled := r.cancelled.Load()
 	if cancelled && c.opts.Profile.Cancel.Silent {
 		if r.batch != nil {
 			r.batch.skip(r.id)
@@ -209,22 +224,21 @@ func (c *Conn) answerOnce(r *incoming, result any, err error) {
 		c.finished()
 		return
 	}
-	o := outcome{r: r, result: result}
 	if err != nil {
-		o.fail(c, err, cancelled)
+		c.fail(t, err, cancelled)
 	}
 	if r.batch != nil {
-		buf := c.buffers.get()
-		buf.b = o.encode(c, buf.b)
+		buf := c.buffers.get(0)
+		c.encodeAnswer(buf, t)
 		r.batch.put(buf.b, r.id, r)
 		buf.release()
 		return
 	}
 	var m outgoingMessage
-	err = c.encodeWithRoom(c.ctx, &m, r, func(dst []byte) ([]byte, error) { return o.encode(c, dst), nil })
-	c.free(r)
+	err = c.encodeWithRoom(c.ctx, &m, t)
+	alone := c.free(r)
 	if err == nil {
-		err = c.push(m)
+		err = c.push(&m, alone)
 	}
 	if err != nil {
 		c.events.add(Event{Kind: DroppedAnswer, Method: r.name(), Err: err})
@@ -232,8 +246,9 @@ func (c *Conn) answerOnce(r *incoming, result any, err error) {
 	c.finished()
 }
 
-// free gives back what a call took of the bounds.
-func (c *Conn) free(r *incoming) {
+// free gives back what a call took of the bounds. It reports whether nothing else
+// is in flight.
+func (c *Conn) free(r *incoming) (alone bool) {
 	c.mu.Lock()
 	s := &c.served
 	delete(s.calls, r.key)
@@ -241,19 +256,18 @@ func (c *Conn) free(r *incoming) {
 	s.bytes -= r.size
 	c.mu.Unlock()
 	r.buf.release()
+	return c.active.Add(-1) == 0
 }
 
 // finished ends the life of a request for Shutdown.
 func (c *Conn) finished() {
-	c.mu.Lock()
-	c.served.running--
-	c.mu.Unlock()
+	c.served.running.Add(-1)
 	c.checkDrained()
 }
 
 // drop ends a request that will never run, since the connection has ended.
 func (c *Conn) drop(r *incoming) {
-	r.cancel(errReturned)
+	r.ctx.end(errReturned)
 	ev := Event{Kind: DroppedAnswer, Method: r.name(), Err: c.endCause()}
 	switch {
 	case r.isNotification():

@@ -28,18 +28,29 @@ type JSONv2 struct{}
 
 // Marshal implements [JSON].
 func (JSONv2) Marshal(dst []byte, v any) ([]byte, error) {
-	w := appender{dst}
-	err := jsonv2.MarshalWrite(&w, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
-	if raw := w.b[len(dst):]; !utf8.Valid(raw) {
-		// Bytes of a RawMessage; others come out as U+FFFD by themselves.
-		w.b = append(w.b[:len(dst)], bytes.ToValidUTF8(raw, []byte("\uFFFD"))...)
-	}
-	return w.b, err
+	buf := buffer{b: dst}
+	err := marshalV2(&buf, v)
+	return buf.b, err
 }
 
 // Unmarshal implements [JSON].
 func (JSONv2) Unmarshal(data []byte, v any) error {
 	return jsonv2.Unmarshal(data, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+}
+
+// marshalV2 appends v to buf, as JSONv2 writes it. On an error buf holds what it
+// held before, and perhaps more.
+func marshalV2(buf *buffer, v any) error {
+	start := len(buf.b)
+	buf.json = *bytes.NewBuffer(buf.b)
+	err := jsonv2.MarshalWrite(&buf.json, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+	buf.b = buf.json.Bytes()
+	buf.json = bytes.Buffer{}
+	if raw := buf.b[start:]; !utf8.Valid(raw) {
+		// Bytes of a RawMessage; others come out as U+FFFD by themselves.
+		buf.b = append(buf.b[:start], bytes.ToValidUTF8(raw, []byte("\uFFFD"))...)
+	}
+	return err
 }
 
 // JSONv1 is the standard library's encoding/json, for types that rely on its
@@ -54,10 +65,3 @@ func (JSONv1) Marshal(dst []byte, v any) ([]byte, error) {
 
 // Unmarshal implements [JSON].
 func (JSONv1) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
-
-type appender struct{ b []byte }
-
-func (a *appender) Write(p []byte) (int, error) {
-	a.b = append(a.b, p...)
-	return len(p), nil
-}

@@ -13,7 +13,7 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 	e := c.entryOf(m.Method)
 	if inBatch {
 		// A queued notification must not keep the whole batch in memory.
-		own := c.buffers.get()
+		own := c.buffers.get(len(m.Params))
 		defer own.release()
 		own.b = append(own.b, m.Params...)
 		if m.Params != nil {
@@ -50,11 +50,11 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 	r := c.newIncoming(m, e, buf, size)
 	s.notes++
 	s.noteBytes += r.size
-	s.running++
+	s.running.Add(1)
 	first := c.order.enqueue(r)
 	c.mu.Unlock()
 	if first != nil {
-		c.spawn(func() { c.runNotifications(first) })
+		c.launch(first)
 	}
 }
 
@@ -74,22 +74,22 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 		}
 		next = c.notificationDone(r, err)
 		if !returned && next != nil { // this goroutine ends (runtime.Goexit)
-			c.spawn(func() { c.runNotifications(next) })
+			c.launch(next)
 		}
 	}()
-	_, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
+	_, err = c.opts.Handler.ServeRPC(&r.ctx, &r.req)
 	returned = true
 	return nil
 }
 
 // notificationDone frees the place of a notification that returned.
 func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
-	r.cancel(errReturned)
+	r.ctx.end(errReturned)
+	r.returned.Store(true)
 	if err != nil {
 		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: forLog(err)})
 	}
 	c.mu.Lock()
-	r.returned = true
 	if err != nil {
 		c.stats.failed(r.entry)
 	}
@@ -121,6 +121,6 @@ func (c *Conn) giveUpPlace(r *incoming) {
 	next := c.order.next(c)
 	c.mu.Unlock()
 	if next != nil {
-		c.spawn(func() { c.runNotifications(next) })
+		c.launch(next)
 	}
 }

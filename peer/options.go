@@ -143,6 +143,9 @@ func (o *Options) prepare() (*Options, error) {
 	if p.BaseContext == nil {
 		p.BaseContext = context.Background()
 	}
+	if p.WebSocket.Buffers == nil {
+		p.WebSocket.Buffers = &wsconn.Buffers{}
+	}
 	p.WebSocket.ReadLimit = p.Limits.MessageBytes
 	p.WebSocket.WriteTimeout = p.Limits.WriteTimeout
 	if p.WebSocket.Logger == nil {

@@ -92,7 +92,7 @@ func (o *order) release(c *Conn) {
 	r := o.held[0]
 	o.held[0] = nil
 	o.held = o.held[1:]
-	c.spawn(func() { c.run(r) })
+	c.launch(r)
 }
 
 // end is called once, when the connection ends with cause. It returns the calls
@@ -224,15 +224,22 @@ func (c *Conn) yields(inside *incoming, slot *pending.Slot[reply]) {
 		c.yielders = make(map[int64]*incoming)
 	}
 	c.yielders[slot.ID] = inside
+	c.yielding.Add(1)
 	c.mu.Unlock()
 	inside.c.enterWait(inside)
 }
 
 // yieldsNot ends what yields began. It does nothing the second time.
 func (c *Conn) yieldsNot(id int64) {
+	if c.yielding.Load() == 0 {
+		return
+	}
 	c.mu.Lock()
 	inside := c.yielders[id]
-	delete(c.yielders, id)
+	if inside != nil {
+		delete(c.yielders, id)
+		c.yielding.Add(-1)
+	}
 	c.mu.Unlock()
 	if inside != nil {
 		inside.c.leaveWait(inside)
@@ -251,8 +258,8 @@ func (c *Conn) exempt(ctx context.Context) bool {
 }
 
 // runs reports whether r is a request of this connection whose handler has not
-// returned. A context may outlive its handler. c.mu is held.
-func (c *Conn) runs(r *incoming) bool { return r != nil && r.c == c && !r.returned }
+// returned. A context may outlive its handler.
+func (c *Conn) runs(r *incoming) bool { return r != nil && r.c == c && !r.returned.Load() }
 
 // awaitOrder makes an answer of so many bytes wait until barrier notifications
 // are handled, at most OrderWait, and not where answers that wait hold

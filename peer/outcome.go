@@ -9,45 +9,57 @@ import (
 	"github.com/duetrpc/duet/codec"
 )
 
-// outcome is how a call went: a result, or the error that the other end sees. A
-// result that cannot be sent turns into an error when it is encoded.
-type outcome struct {
-	r      *incoming
-	result any
-	err    *Error
+// text is what one message says: a request, or how the call r went.
+type text struct {
+	id     int64 // of a call; 0 of a notification
+	method string
+	value  any // the params, or the result; nil where there is none
+
+	r   *incoming // nil in a request
+	err *Error    // what the other end sees instead of a result
 }
 
-// encode appends the outcome. An answer there must be, so a result that cannot
-// be sent becomes an internal error, also where user code panics on the way.
-func (o *outcome) encode(c *Conn, dst []byte) []byte {
-	start := len(dst)
-	if o.err == nil {
-		dst, err := c.appendResult(dst, o.r.id, o.result)
-		if err == nil {
-			return dst
-		}
-		o.fail(c, err, false)
-		return codec.AppendError(dst[:start], o.r.id, o.err)
+// encode appends t to buf.
+func (c *Conn) encode(buf *buffer, t *text) error {
+	if t.r != nil {
+		c.encodeAnswer(buf, t)
+		return nil
 	}
-	return codec.AppendError(dst, o.r.id, o.err)
+	return c.encodeRequest(buf, t)
+}
+
+// encodeAnswer appends the outcome of a call. An answer there must be, so a result
+// that cannot be sent becomes an internal error, also where user code panics on
+// the way.
+func (c *Conn) encodeAnswer(buf *buffer, t *text) {
+	start := len(buf.b)
+	if t.err == nil {
+		err := c.encodeResult(buf, t.r.id, t.value)
+		if err == nil {
+			return
+		}
+		c.fail(t, err, false)
+		buf.b = buf.b[:start]
+	}
+	buf.b = codec.AppendError(buf.b, t.r.id, t.err)
 }
 
 // fail makes err the outcome: once, since it logs and counts.
-func (o *outcome) fail(c *Conn, err error, cancelled bool) {
-	method := o.r.name()
-	o.result, o.err = nil, &Error{Code: codec.InternalError, Message: "internal error"}
+func (c *Conn) fail(t *text, err error, cancelled bool) {
+	method := t.r.name()
+	t.value, t.err = nil, &Error{Code: codec.InternalError, Message: "internal error"}
 	defer func() {
 		if v := recover(); v != nil { // in the Error, As or Is of the user's error
 			_ = c.panicked(method, v)
 		}
 	}()
 	c.mu.Lock()
-	c.stats.failed(o.r.entry)
+	c.stats.failed(t.r.entry)
 	c.mu.Unlock()
 	e, detail := c.opts.Profile.onWire(err, cancelled)
 	if !detail {
-		if err = c.sendable(o.r, e, err); err == nil {
-			o.err = e
+		if err = c.sendable(t.r, e, err); err == nil {
+			t.err = e
 			return
 		}
 	}
@@ -85,20 +97,19 @@ func (c *Conn) sendable(r *incoming, e *Error, from error) error {
 	return nil
 }
 
-func (c *Conn) appendResult(dst []byte, id codec.ID, result any) ([]byte, error) {
-	start := len(dst)
-	dst = codec.OpenResult(dst, id)
-	at := len(dst)
-	dst, err := c.appendValue(dst, result)
-	if err != nil {
-		return dst, &jsonError{"result", err}
+func (c *Conn) encodeResult(buf *buffer, id codec.ID, result any) error {
+	start := len(buf.b)
+	buf.b = codec.OpenResult(buf.b, id)
+	at := len(buf.b)
+	if err := c.encodeValue(buf, result); err != nil {
+		return &jsonError{"result", err}
 	}
-	if c.rules.ObjectResult && first(dst[at:]) != '{' {
-		return dst, errors.New("peer: result is not an object, as the profile wants it")
+	if c.rules.ObjectResult && first(buf.b[at:]) != '{' {
+		return errors.New("peer: result is not an object, as the profile wants it")
 	}
-	dst = codec.Close(dst)
-	if n := int64(len(dst) - start); n > c.opts.Limits.MessageBytes {
-		return dst, &LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: n}
+	buf.b = codec.Close(buf.b)
+	if n := int64(len(buf.b) - start); n > c.opts.Limits.MessageBytes {
+		return &LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: n}
 	}
-	return dst, nil
+	return nil
 }

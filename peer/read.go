@@ -18,14 +18,39 @@ type reply struct {
 }
 
 // readOnce is Transport.Read; one that panics is broken, and ends no more than
-// the connection.
-func (c *Conn) readOnce(buf []byte) (b []byte, err error) {
+// the connection. The buffer has no bytes where there is an error.
+func (c *Conn) readOnce() (buf *buffer, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = c.panicked("Transport.Read", v)
 		}
 	}()
-	return c.transport.Read(c.ctx, buf)
+	if c.readGrow == nil {
+		buf = c.buffers.get(0)
+		buf.b, err = c.transport.Read(c.ctx, buf.b)
+		return buf, err
+	}
+	b, err := c.readGrow(c.ctx, nil, c.grow)
+	buf, c.reading = c.reading, nil
+	if buf == nil { // an empty message needs no room
+		buf = c.buffers.get(0)
+	}
+	if err == nil {
+		buf.b = b
+	}
+	return buf, err
+}
+
+// growReading gives the message that is being read room for n bytes more. What has
+// been read is b, which lies in c.reading.
+func (c *Conn) growReading(b []byte, n int) []byte {
+	if c.reading == nil {
+		c.reading = c.buffers.get(n)
+	} else {
+		c.reading.b = b
+		c.reading.move(n)
+	}
+	return c.reading.b
 }
 
 // read is the reader: it blocks in Transport.Read and nowhere else. After the
@@ -34,25 +59,28 @@ func (c *Conn) readOnce(buf []byte) (b []byte, err error) {
 func (c *Conn) read() {
 	var env codec.Envelope
 	for {
-		buf := c.buffers.get()
-		b, err := c.readOnce(buf.b)
+		buf, err := c.readOnce()
 		if err != nil {
 			c.end(err)
 			return
 		}
-		buf.b = b
-		if n := int64(len(b)); n > c.opts.Limits.MessageBytes {
-			c.end(&LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: n})
+		n := len(buf.b)
+		if int64(n) > c.opts.Limits.MessageBytes {
+			c.end(&LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: int64(n)})
 		}
 		if c.ctx.Err() == nil {
 			c.receive(buf, &env)
 		}
-		if len(b) > maxPooled {
+		if n > maxKept {
 			env = codec.Envelope{} // an idle end keeps nothing large
 		}
 		buf.release()
 	}
 }
+
+// maxKept is the largest message, in bytes, after which the reader keeps its table
+// of members.
+const maxKept = 4 << 10
 
 // receive takes one envelope apart. buf is released by the caller.
 func (c *Conn) receive(buf *buffer, env *codec.Envelope) {
@@ -152,7 +180,7 @@ func (c *Conn) invalid(id codec.ID, fault codec.Fault, batch *batchReply) {
 
 // reply sends an answer of the reader's own.
 func (c *Conn) reply(id codec.ID, e *Error, batch *batchReply) {
-	buf := c.buffers.get()
+	buf := c.buffers.get(0)
 	buf.b = codec.AppendError(buf.b, id, e)
 	if batch != nil {
 		batch.put(buf.b, id, nil)

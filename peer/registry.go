@@ -32,6 +32,7 @@ type entry struct {
 // handling is one registration.
 type handling struct {
 	h              Handler
+	framed         frameHandler // h, where it is one
 	doc            string
 	positional     bool
 	optional       bool

@@ -63,7 +63,7 @@ func (c *Conn) checkDrained() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.drained && c.served.running == 0 && c.calls.Len() == 0 && c.out.idle() {
+	if !c.drained && c.served.running.Load() == 0 && c.calls.Len() == 0 && c.out.idle() {
 		c.drained = true
 		close(c.draining)
 	}

@@ -4,6 +4,11 @@ import "context"
 
 // Transport carries whole messages, in order, both ways. wsconn.Conn is one,
 // [Pipe] makes two in memory, and a package above can wrap another.
+//
+// A Transport may have two methods more, with the meaning and the signatures that
+// they have in wsconn.Conn: TryWrite, so that a message that goes alone is written
+// by the goroutine that sends it, and ReadGrow, so that an idle connection holds
+// no buffer. One that wraps another may leave them out.
 type Transport interface {
 	// Read waits for the next message and appends it to buf, which may be nil.
 	// The caller owns buf and what is returned. One Read runs at a time. After
@@ -23,4 +28,16 @@ type Transport interface {
 	// WebSocketClose() (code int, reason string) says what to tell the other
 	// end. It may be called at any time, and again.
 	Close(cause error) error
+}
+
+// tryWriter is a Transport that can write without waiting. It is called in the
+// place of Write, never beside it.
+type tryWriter interface {
+	TryWrite(msg []byte) (took, flushed bool)
+}
+
+// growReader is a Transport that asks for a buffer when a message has begun to
+// arrive.
+type growReader interface {
+	ReadGrow(ctx context.Context, buf []byte, grow func(buf []byte, n int) []byte) ([]byte, error)
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // Method is the contract of a call that both ends share: its name, the type of
@@ -17,15 +18,34 @@ type Method[P, R any] string
 
 // Call calls the method at the other end of c.
 func (m Method[P, R]) Call(ctx context.Context, c Caller, params P, opts ...CallOption) (R, error) {
-	var result R
-	err := c.Call(ctx, string(m), params, &result, opts...)
-	return result, err
+	f := &struct {
+		result R
+		params P
+	}{params: params}
+	var err error
+	if plainJSON(c) && reflect.TypeFor[P]().Kind() != reflect.Interface {
+		// A pointer is the same JSON, and lies where the result does.
+		err = c.Call(ctx, string(m), &f.params, &f.result, opts...)
+	} else {
+		err = c.Call(ctx, string(m), params, &f.result, opts...)
+	}
+	return f.result, err
+}
+
+// plainJSON reports whether c is a connection that uses JSONv2, with nothing in
+// between: to it a pointer is as good as what it points to.
+func plainJSON(c Caller) bool {
+	if conn, ok := c.(*Conn); ok {
+		c = conn.caller
+	}
+	o, ok := c.(outgoing)
+	return ok && o.c.plainJSON
 }
 
 // Handle registers f as the handler of the method, as Registry.Handle does.
 // Params that do not fit P are answered with -32602 and do not reach f.
 func (m Method[P, R]) Handle(r *Registry, f func(ctx context.Context, params P) (R, error), opts ...HandleOption) {
-	h := &typed[P]{run: func(ctx context.Context, params P) (any, error) { return f(ctx, params) }}
+	h := &typed[P, R]{run: f}
 	if f == nil {
 		h = nil
 	}
@@ -46,22 +66,59 @@ func (n Notification[P]) Notify(ctx context.Context, c Caller, params P) error {
 // Handle registers f as the handler of the notification, as
 // Registry.HandleNotification does.
 func (n Notification[P]) Handle(r *Registry, f func(ctx context.Context, params P) error, opts ...HandleOption) {
-	h := &typed[P]{run: func(ctx context.Context, params P) (any, error) { return nil, f(ctx, params) }}
+	h := &typed[P, none]{run: func(ctx context.Context, params P) (none, error) { return none{}, f(ctx, params) }}
 	if f == nil {
 		h = nil
 	}
 	h.describe(string(n), r.handleNotification(string(n), h.handler(), opts))
 }
 
+// none is the result of a notification.
+type none struct{}
+
 // typed is the handler of a contract: it decodes the params, then runs.
-type typed[P any] struct {
-	run      func(context.Context, P) (any, error)
+type typed[P, R any] struct {
+	run      func(context.Context, P) (R, error)
 	optional bool
-	fields   []string // JSON names in order, where the params may be positional
+	open     bool      // R is an interface, whose value may be anything
+	fields   []string  // JSON names in order, where the params may be positional
+	frames   sync.Pool // of *typedFrame[P, R]
+}
+
+// typedFrame holds what one request decodes into and is encoded from, so that
+// neither has to be made anew for each. The handler gets and gives copies.
+type typedFrame[P, R any] struct {
+	params P
+	result R
+	home   *sync.Pool
+}
+
+// frame is what has to be freed once the answer is encoded.
+type frame interface{ free() }
+
+func (f *typedFrame[P, R]) free() {
+	var zero R
+	f.result = zero
+	f.home.Put(f)
+}
+
+// frameHandler is a handler whose result lies in a frame: a pointer to it is what
+// serveFrame returns.
+type frameHandler interface {
+	serveFrame(ctx context.Context, req *Request) (frame, any, error)
+}
+
+// framed is the handler of r if it is a frameHandler and nobody stands between it
+// and the connection: a middleware is to see the result itself.
+func (c *Conn) framed(r *incoming) frameHandler {
+	if !c.plain || r.entry == nil || r.entry.call == nil {
+		return nil
+	}
+	return r.entry.call.framed
 }
 
 // handler is h, or a nil Handler for a nil h, which the registry refuses.
-func (h *typed[P]) handler() Handler {
+func (h *typed[P, R]) handler() Handler {
 	if h == nil {
 		return nil
 	}
@@ -70,9 +127,11 @@ func (h *typed[P]) handler() Handler {
 
 // describe takes the options of the registration, which are known once it is
 // made.
-func (h *typed[P]) describe(method string, reg *handling) {
+func (h *typed[P, R]) describe(method string, reg *handling) {
 	t := reflect.TypeFor[P]()
 	reg.params = t
+	reg.framed = h
+	h.open = reflect.TypeFor[R]().Kind() == reflect.Interface
 	refuseScalar(method, t)
 	h.optional = reg.optional || t.Kind() == reflect.Struct && t.NumField() == 0
 	if reg.positional {
@@ -80,23 +139,53 @@ func (h *typed[P]) describe(method string, reg *handling) {
 	}
 }
 
-func (h *typed[P]) ServeRPC(ctx context.Context, req *Request) (any, error) {
-	var params P
+func (h *typed[P, R]) ServeRPC(ctx context.Context, req *Request) (any, error) {
+	f, _, err := h.serveFrame(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	result := any(f.(*typedFrame[P, R]).result)
+	f.free()
+	if _, ok := result.(none); ok {
+		return nil, nil
+	}
+	return result, nil
+}
+
+func (h *typed[P, R]) serveFrame(ctx context.Context, req *Request) (frame, any, error) {
+	f, ok := h.frames.Get().(*typedFrame[P, R])
+	if !ok {
+		f = &typedFrame[P, R]{home: &h.frames}
+	}
+	err := h.decode(req, &f.params)
+	params := f.params
+	var zero P
+	f.params = zero
+	if err == nil {
+		f.result, err = h.run(ctx, params)
+	}
+	if err != nil {
+		f.free()
+		return nil, nil, err
+	}
+	if h.open {
+		return f, f.result, nil
+	}
+	return f, &f.result, nil
+}
+
+func (h *typed[P, R]) decode(req *Request, params *P) error {
 	if req.Params == nil && !h.optional {
-		return nil, mismatch{Reason: "missing"}.refuse()
+		return mismatch{Reason: "missing"}.refuse()
 	}
 	if h.fields != nil && req.Params != nil && req.Params[0] == '[' {
 		named, err := byName(req.Params, h.fields)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := req.Conn.decodeParams(named, &params, h.fields); err != nil {
-			return nil, err
-		}
-	} else if err := req.Decode(&params); err != nil {
-		return nil, err
+		return req.Conn.decodeParams(named, params, h.fields)
 	}
-	return h.run(ctx, params)
+	return req.Decode(params)
 }
 
 // refuseScalar panics for params that are written as neither an array nor an

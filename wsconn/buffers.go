@@ -18,10 +18,6 @@ func (p *Buffers) take() *[chunk]byte {
 }
 
 func (p *Buffers) give(b *[chunk]byte) {
-	if poison {
-		for i := range b {
-			b[i] = 0xDB
-		}
-	}
+	poisonBytes(b[:])
 	p.pool.Put(b)
 }

@@ -42,6 +42,8 @@ var rooms = map[string]room{
 		ours:    []string{"codec", "pending", "wsconn", "peer", "profile"},
 		outside: []string{"github.com/lmittmann/tint", "golang.org/x/sync"},
 	},
+	"bench":           {ours: []string{"bench/load", "peer"}},
+	"bench/load":      {ours: []string{"peer"}},
 	"internal/layout": {},
 }
 
