@@ -48,18 +48,24 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 type outgoing struct{ c *Conn }
 
 func (o outgoing) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
-	c := o.c
-	var choice callOptions
+	note := ""
+	if len(opts) > 0 {
+		note = chosen(opts).note
+	}
+	sent, err := o.c.call(ctx, method, note, params, result)
+	if err != nil {
+		return &CallError{Method: method, Note: note, Sent: sent, Err: err}
+	}
+	return nil
+}
+
+func chosen(opts []CallOption) (choice callOptions) {
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&choice)
 		}
 	}
-	sent, err := c.call(ctx, method, choice.note, params, result)
-	if err != nil {
-		return &CallError{Method: method, Note: choice.note, Sent: sent, Err: err}
-	}
-	return nil
+	return choice
 }
 
 // call is Call. On an error it tells how far the request got.

@@ -139,7 +139,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 
 // run runs a call and answers it, whatever its handler does.
 func (c *Conn) run(r *incoming) {
-	t := text{r: r}
+	var result any
 	err := errGone
 	var frame frame
 	defer func() {
@@ -147,7 +147,7 @@ func (c *Conn) run(r *incoming) {
 			err = c.panicked(r.name(), v)
 			frame = nil // what it holds may be anybody's
 		}
-		c.answer(t, err)
+		c.answer(r, result, err)
 		if frame != nil {
 			frame.free()
 		}
@@ -163,16 +163,19 @@ func (c *Conn) run(r *incoming) {
 		return
 	}
 	if h := c.framed(r); h != nil {
-		frame, t.value, err = h.serveFrame(&r.ctx, &r.req)
+		frame, result, err = h.serveFrame(&r.ctx, &r.req)
 		return
 	}
-	t.value, err = c.opts.Handler.ServeRPC(&r.ctx, &r.req)
+	result, err = c.opts.Handler.ServeRPC(&r.ctx, &r.req)
 }
 
 // gone reports whether r was cancelled.
 func (r *incoming) gone() bool {
+	if !r.cancelled.Load() {
+		return false
+	}
 	var cause *CancelError
-	return r.cancelled.Load() && errors.As(context.Cause(&r.ctx), &cause)
+	return errors.As(context.Cause(&r.ctx), &cause)
 }
 
 // isNotification reports whether r is a notification, whatever became of req.
@@ -197,16 +200,16 @@ var errPanic = errors.New("peer: panic, logged with its stack")
 // before the answer can reach the other end, which may then use the id, and the
 // slot, again; and not before there is room for the answer, so that answers
 // nobody reads keep their slots.
-func (c *Conn) answer(t text, err error) {
+func (c *Conn) answer(r *incoming, result any, err error) {
 	answered := false
 	defer func() {
 		// User code ended this goroutine while the result was encoded
 		// (runtime.Goexit): the answer there must be is given in another.
 		if !answered {
-			c.spawn(func() { c.answer(text{r: t.r}, errGone) })
+			c.spawn(func() { c.answer(r, nil, errGone) })
 		}
 	}()
-	c.answerOnce(&t, err)
+	c.answerOnce(&text{r: r, value: result}, err)
 	answered = true
 }
 
