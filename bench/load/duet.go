@@ -1,0 +1,147 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/duetrpc/duet/peer"
+)
+
+// The contract between the two ends of duet's pair, as a program that uses the
+// library would write it. The raw call has none: what forwards JSON text takes
+// the untyped door, Registry.Handle and Conn.Call.
+const (
+	echo = peer.Method[Doc, Doc]("bench.echo")
+	note = peer.Notification[Doc]("bench.note")
+
+	rawEcho = "bench.raw"
+)
+
+// Duet is the System of this library: peer.NewServer behind net/http, and
+// peer.Dial. Limits are the defaults, save that 8,192 calls may be in flight
+// (the most that a load has is 4,096).
+func Duet() System {
+	return System{Name: "duet", Kinds: []Kind{Typed, Raw, Notify}, Open: openDuet}
+}
+
+// DuetHandler is a server of duet's for Idle, with room for so many connections.
+func DuetHandler(connections int) http.Handler {
+	var reg peer.Registry
+	register(&reg, new(atomic.Uint64), 0)
+	return peer.NewServer(&peer.Options{Handler: &reg, Limits: peer.Limits{Connections: connections}})
+}
+
+// duet is a Pair: the client's end, the server's and what carries them.
+type duet struct {
+	http    *http.Server
+	server  *peer.Server
+	client  *peer.Conn
+	handled *atomic.Uint64
+}
+
+// openDuet starts a server for one connection and makes it. The client's sockets
+// come from the Wire by way of its http.Transport.
+func openDuet(ctx context.Context, s Setup) (Pair, error) {
+	d := &duet{handled: new(atomic.Uint64)}
+	var reg peer.Registry
+	register(&reg, d.handled, s.Methods)
+	d.server = peer.NewServer(&peer.Options{Handler: &reg, Limits: peer.Limits{InFlight: 8192}})
+
+	listener, err := s.Wire.Listen()
+	if err != nil {
+		return nil, err
+	}
+	d.http = &http.Server{Handler: d.server, ReadHeaderTimeout: 10 * time.Second}
+	transport := &http.Transport{DialContext: s.Wire.Dial}
+	url := "ws://" + listener.Addr().String() + "/"
+	serve := d.http.Serve
+	if s.TLS {
+		server, client, err := s.Wire.TLS()
+		if err != nil {
+			_ = listener.Close()
+			return nil, err
+		}
+		d.http.TLSConfig, transport.TLSClientConfig = server, client
+		url = "wss" + url[len("ws"):]
+		serve = func(l net.Listener) error { return d.http.ServeTLS(l, "", "") }
+	}
+	go func() { _ = serve(listener) }() // returns when Close closes the listener
+
+	var opts peer.Options
+	opts.WebSocket.HTTPClient = &http.Client{Transport: transport}
+	d.client, err = peer.Dial(ctx, url, &opts)
+	if err != nil {
+		_ = d.Close()
+		return nil, fmt.Errorf("load: duet: %w", err)
+	}
+	return d, nil
+}
+
+// register puts the echo into reg, and so many methods beside it.
+func register(reg *peer.Registry, handled *atomic.Uint64, beside int) {
+	answer := func(ctx context.Context, in Doc) (Doc, error) {
+		if in.Seq == Stay {
+			<-ctx.Done()
+			return Doc{}, context.Cause(ctx)
+		}
+		return in, nil
+	}
+	echo.Handle(reg, answer)
+	// Params are valid until the handler returns, and the result is encoded then.
+	reg.Handle(rawEcho, peer.HandlerFunc(func(_ context.Context, r *peer.Request) (any, error) {
+		return r.Params, nil
+	}))
+	note.Handle(reg, func(context.Context, Doc) error {
+		handled.Add(1)
+		return nil
+	})
+	for i := range beside {
+		peer.Method[Doc, Doc](fmt.Sprintf("bench.method%05d", i)).Handle(reg, answer)
+	}
+}
+
+// Call takes and returns values, as typed contracts do; the copies are part of
+// what is measured.
+func (d *duet) Call(ctx context.Context, in, out *Doc) (err error) {
+	*out, err = echo.Call(ctx, d.client, *in)
+	return err
+}
+
+func (d *duet) CallRaw(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+	var out json.RawMessage
+	err := d.client.Call(ctx, rawEcho, in, &out)
+	return out, err
+}
+
+func (d *duet) Notify(ctx context.Context, in *Doc) error {
+	return note.Notify(ctx, d.client, *in)
+}
+
+func (d *duet) Handled() uint64 { return d.handled.Load() }
+
+// Close returns when nothing of the pair runs any more, so that it does not run
+// into the next one's figures.
+func (d *duet) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if d.client != nil {
+		_ = d.client.Close()
+	}
+	err := d.server.Shutdown(ctx)
+	if d.client != nil {
+		select {
+		case <-d.client.Done():
+		case <-ctx.Done():
+		}
+	}
+	_ = d.http.Close()
+	if err != nil {
+		return fmt.Errorf("load: duet: close: %w", err)
+	}
+	return nil
+}

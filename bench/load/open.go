@@ -1,0 +1,109 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// maxWorkers bounds the calls at once.
+const maxWorkers = 4096
+
+// pace is how long an open loop sleeps between two looks at what is due: what it
+// adds to a call's time at most.
+const pace = 100 * time.Microsecond
+
+// open is a loop in which calls begin at a fixed rate, however long the others
+// take. The time of a call counts from when it was to begin: where the system
+// stalls, the calls that could not begin show it.
+type open struct {
+	magazine *magazine
+	rate     float64
+	workers  int // at most
+	sleep    func(time.Duration)
+	shots    []*shot
+
+	took   []time.Duration // by arrival; unanswered where there was no answer
+	missed int             // arrivals for which no worker was free
+}
+
+const unanswered = time.Duration(-1)
+
+// at is when arrival i is to begin, counted from the start.
+func (o *open) at(i int) time.Duration {
+	return time.Duration(float64(i) / o.rate * float64(time.Second))
+}
+
+// makeRoom empties the records, for a drive of d.
+func (o *open) makeRoom(d time.Duration) {
+	o.missed = 0
+	o.took = make([]time.Duration, max(1, int(o.rate*d.Seconds())))
+	for i := range o.took {
+		o.took[i] = unanswered
+	}
+}
+
+// drive is the generator. It makes all calls there is room for, and waits for the last answers.
+func (o *open) drive(ctx context.Context) error {
+	group, working := errgroup.WithContext(ctx)
+	due := make(chan int) // without a buffer: what is sent has a worker
+	start := time.Now()
+	started := 0
+	for next := 0; next < len(o.took) && working.Err() == nil; {
+		for now := time.Since(start); next < len(o.took) && o.at(next) <= now; next++ {
+			// Waiting for a worker would hold up the arrivals behind this one, and
+			// hide the stall: a new worker takes it, or nobody.
+			select {
+			case due <- next:
+			default:
+				if started == o.workers {
+					o.missed++
+					continue
+				}
+				shot, first := o.shot(started), next
+				group.Go(func() error { return o.work(working, shot, start, first, due) })
+				started++
+			}
+		}
+		o.sleep(pace)
+	}
+	close(due)
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx) // no call may have seen its end
+}
+
+// work is one worker: it takes arrival first, and then what is due while it is
+// free.
+func (o *open) work(ctx context.Context, shot *shot, start time.Time, first int, due <-chan int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i, ok := first, true; ok; i, ok = <-due {
+		if err := shot.fire(ctx); err != nil {
+			return err
+		}
+		o.took[i] = time.Since(start) - o.at(i)
+	}
+	return nil
+}
+
+// shot returns the shot of a worker, made when it is first wanted.
+func (o *open) shot(worker int) *shot {
+	if worker == len(o.shots) {
+		o.shots = append(o.shots, o.magazine.shot(worker))
+	}
+	return o.shots[worker]
+}
+
+// all returns the records of the calls that were answered.
+func (o *open) all() []time.Duration {
+	all := make([]time.Duration, 0, len(o.took))
+	for _, took := range o.took {
+		if took != unanswered {
+			all = append(all, took)
+		}
+	}
+	return all
+}

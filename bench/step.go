@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/duetrpc/duet/bench/load"
+)
+
+// step is one line of the table: a load, or idle connections.
+type step struct {
+	load.Load
+
+	// share of the measured maximum makes a load an open one.
+	share float64
+
+	idle int // connections; the load has only a name then
+}
+
+// maximum is the load whose rate the open loops have a share of.
+var maximum = load.Load{Name: "typed 64 B, 256 in flight", Kind: load.Typed, Size: 64, InFlight: 256}
+
+// steps is everything there is to measure, in the order of the table, which has
+// idle connections at its end.
+func steps(cfg config) []step {
+	// Idle connections come first: their memory is measured best in a heap in
+	// which nothing has happened yet.
+	all := []step{{
+		Load: load.Load{Name: fmt.Sprintf("%s idle connections", count(float64(cfg.idle)))},
+		idle: cfg.idle,
+	}}
+	calls := func(kind load.Kind, size, inFlight int) {
+		all = append(all, step{Load: load.Load{
+			Name: fmt.Sprintf("%s %s, %d in flight", kind, bytes(float64(size)), inFlight),
+			Kind: kind, Size: size, InFlight: inFlight,
+		}})
+	}
+	for _, inFlight := range []int{1, 16, 256, 4096} {
+		calls(load.Typed, 64, inFlight)
+	}
+	calls(load.Raw, 64, 256)
+	calls(load.Typed, 1<<10, 16)
+	calls(load.Typed, 1<<10, 256)
+	calls(load.Typed, 64<<10, 16)
+	calls(load.Raw, 64<<10, 16)
+	calls(load.Typed, 1<<20, 4)
+	calls(load.Raw, 1<<20, 4)
+	for _, senders := range []int{1, 16} {
+		all = append(all, step{Load: load.Load{
+			Name: fmt.Sprintf("notifications 64 B, %d sender%s", senders, plural(senders)),
+			Kind: load.Notify, Size: 64, InFlight: senders,
+		}})
+	}
+	// What only changes one thing about the maximum is to be compared with it.
+	like := func(name string, change func(*step)) {
+		s := step{Load: maximum}
+		s.Name = name
+		change(&s)
+		all = append(all, s)
+	}
+	like("registry of 10,000 methods, 256 in flight", func(s *step) { s.Methods = 10_000 })
+	like("wss, typed 64 B, 256 in flight", func(s *step) { s.TLS = true })
+	for _, share := range []float64{0.5, 0.8} {
+		like(fmt.Sprintf("open loop at %.0f %% of 256 in flight", 100*share), func(s *step) {
+			s.share = share
+			s.InFlight = 4096
+		})
+	}
+	like(fmt.Sprintf("one call open during %s others", count(float64(cfg.calls))), func(s *step) {
+		s.Calls = cfg.calls
+		s.OpenCall = true
+	})
+	return all
+}
