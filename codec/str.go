@@ -3,79 +3,133 @@ package codec
 import (
 	"encoding/binary"
 	"math/bits"
-	"unicode/utf8"
 )
 
 // Eight bytes at once: each constant repeats one byte.
 const (
 	ones        = 0x0101010101010101
 	highs       = 0x80 * ones
-	spaces      = ' ' * ones
-	quotes      = '"' * ones
 	backslashes = '\\' * ones
+	flip        = ('"' ^ ' ') * ones
+	belowQuotes = (' ' + 1) * ones
 )
 
-// str passes over the string at text[i].
+// special marks the bytes of x that need a decision: a quote, a control character,
+// a backslash, and what is not ASCII.
 //
-// It looks for the bytes that need a decision, eight at a time: a quote, a
-// backslash, a control character. Subtracting wraps a byte that is below the
-// bound, or equal to the byte looked for, which shows in its high bit; bytes
-// that had it set before are not meant. A borrow can only mark bytes after one
+// Subtracting wraps a byte that is below the bound, which shows in its high bit.
+// With one bit flipped the quote trades places with the space, next to the control
+// characters, so that one bound is for both. A borrow can only mark bytes after one
 // that is marked rightly, so the first mark is exact.
-//
-// UTF-8 is checked at the end, and only in strings that have, or stand next
-// to, a byte outside ASCII.
+func special(x uint64) uint64 {
+	return (((x ^ flip) - belowQuotes) | ((x ^ backslashes) - ones) | x) & highs
+}
+
+// plain returns the index of the first byte from i on that needs a decision, or
+// of one before it that has fewer than 16 behind it.
+func plain(text []byte, i int) int {
+	b := text[i:]
+	for len(b) >= 16 {
+		x := special(binary.LittleEndian.Uint64(b))
+		y := special(binary.LittleEndian.Uint64(b[8:]))
+		if x|y != 0 {
+			i = len(text) - len(b)
+			if x == 0 {
+				i, x = i+8, y
+			}
+			return i + bits.TrailingZeros64(x)/8
+		}
+		b = b[16:]
+	}
+	return len(text) - len(b)
+}
+
+// str passes over the string at text[i], whose UTF-8 it checks on the way.
 func (s *scanner) str(i int) int {
 	text := s.text
 	from := i
 	i++
-	var seen uint64
 	for {
-		for i+8 <= len(text) {
-			x := binary.LittleEndian.Uint64(text[i:])
-			seen |= x
-			stop := ((x - spaces) | ((x ^ quotes) - ones) | ((x ^ backslashes) - ones)) &^ x & highs
-			if stop != 0 {
-				i += bits.TrailingZeros64(stop) / 8
-				break
-			}
-			i += 8
-		}
-		for i < len(text) && text[i] >= ' ' && text[i] != '"' && text[i] != '\\' {
-			seen |= uint64(text[i])
-			i++
-		}
+		i = plain(text, i)
 		switch c := at(text, i); {
-		case i >= len(text):
-			return s.fail(i, "string is not closed")
 		case c == '"':
-			i++
-			if seen&highs != 0 && !utf8.Valid(text[from:i]) {
+			return i + 1
+		case c == '\\':
+			if i = s.escape(i); i < 0 {
+				return -1
+			}
+		case c >= 0x80:
+			n := runes(text[i:])
+			if n == 0 {
 				return s.fail(from, "invalid UTF-8")
 			}
-			return i
-		case c < ' ':
+			i += n
+		case c >= ' ':
+			i++ // near the end of the text
+		case i >= len(text):
+			return s.fail(i, "string is not closed")
+		default:
 			return s.fail(i, "control character in a string")
 		}
-		if i = s.escape(i); i < 0 {
-			return -1
+	}
+}
+
+// runes returns how many bytes at the front of b are characters outside ASCII, in
+// UTF-8 (RFC 3629 section 4), and 0 where the last of these is broken.
+func runes(b []byte) int {
+	i := 0
+	for i < len(b) && b[i] >= 0x80 {
+		c := b[i]
+		switch {
+		case c < 0xC2:
+			return 0
+		case c < 0xE0:
+			if len(b)-i < 2 || b[i+1]&0xC0 != 0x80 {
+				return 0
+			}
+			i += 2
+		case c < 0xF0:
+			if len(b)-i < 3 || b[i+1]&0xC0 != 0x80 || b[i+2]&0xC0 != 0x80 ||
+				c == 0xE0 && b[i+1] < 0xA0 || c == 0xED && b[i+1] > 0x9F { // too long, or a surrogate
+				return 0
+			}
+			i += 3
+		case c < 0xF5:
+			if len(b)-i < 4 || b[i+1]&0xC0 != 0x80 || b[i+2]&0xC0 != 0x80 || b[i+3]&0xC0 != 0x80 ||
+				c == 0xF0 && b[i+1] < 0x90 || c == 0xF4 && b[i+1] > 0x8F { // too long, or past U+10FFFF
+				return 0
+			}
+			i += 4
+		default:
+			return 0
 		}
 	}
+	return i
 }
 
 // escape passes over the escape at text[i]. A surrogate without its partner is
 // within the grammar of RFC 8259.
 func (s *scanner) escape(i int) int {
-	switch at(s.text, i+1) {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	c := at(s.text, i+1)
+	if isShort(c) {
 		return i + 2
-	case 'u':
-		for j := i + 2; j < i+6; j++ {
-			if c := at(s.text, j); !digit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
-				return s.failToken(j, "a hexadecimal digit")
-			}
-		}
-		return i + 6
 	}
-	return s.failToken(i+1, "an escape")
+	if c != 'u' {
+		return s.failToken(i+1, "an escape")
+	}
+	for j := i + 2; j < i+6; j++ {
+		if c := at(s.text, j); !digit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return s.failToken(j, "a hexadecimal digit")
+		}
+	}
+	return i + 6
+}
+
+// isShort reports whether c behind a backslash is an escape of two bytes: one of
+// \" / b f n r t. Which of them it is cannot be foretold, so there is no branch for
+// each.
+func isShort(c byte) bool {
+	const low = 1<<'"' | 1<<'/'
+	const high = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
+	return uint64(low)>>c&1 == 1 || uint64(high)>>(c-64)&1 == 1
 }
