@@ -42,14 +42,24 @@ func (JSONv2) Unmarshal(data []byte, v any) error {
 // held before, and perhaps more.
 func marshalV2(buf *buffer, v any) error {
 	start := len(buf.b)
-	buf.json = *bytes.NewBuffer(buf.b)
-	err := jsonv2.MarshalWrite(&buf.json, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
-	buf.b = buf.json.Bytes()
-	buf.json = bytes.Buffer{}
+	if marshalWith(buf, v, jsontext.PreserveRawStrings(true)) == nil {
+		return nil
+	}
+	// Text that is not UTF-8 comes out as U+FFFD: that of strings by itself, and
+	// the bytes of a RawMessage after.
+	buf.b = buf.b[:start]
+	err := marshalWith(buf, v, jsontext.PreserveRawStrings(true), jsontext.AllowInvalidUTF8(true))
 	if raw := buf.b[start:]; !utf8.Valid(raw) {
-		// Bytes of a RawMessage; others come out as U+FFFD by themselves.
 		buf.b = append(buf.b[:start], bytes.ToValidUTF8(raw, []byte("\uFFFD"))...)
 	}
+	return err
+}
+
+func marshalWith(buf *buffer, v any, opts ...jsonv2.Options) error {
+	buf.json = *bytes.NewBuffer(buf.b)
+	err := jsonv2.MarshalWrite(&buf.json, v, opts...)
+	buf.b = buf.json.Bytes()
+	buf.json = bytes.Buffer{}
 	return err
 }
 

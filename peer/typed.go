@@ -23,8 +23,7 @@ func (m Method[P, R]) Call(ctx context.Context, c Caller, params P, opts ...Call
 		params P
 	}{params: params}
 	var err error
-	if plainJSON(c) && reflect.TypeFor[P]().Kind() != reflect.Interface {
-		// A pointer is the same JSON, and lies where the result does.
+	if byPointer[P](c) {
 		err = c.Call(ctx, string(m), &f.params, &f.result, opts...)
 	} else {
 		err = c.Call(ctx, string(m), params, &f.result, opts...)
@@ -32,14 +31,15 @@ func (m Method[P, R]) Call(ctx context.Context, c Caller, params P, opts ...Call
 	return f.result, err
 }
 
-// plainJSON reports whether c is a connection that uses JSONv2, with nothing in
-// between: to it a pointer is as good as what it points to.
-func plainJSON(c Caller) bool {
+// byPointer reports whether params of type P may go to c by their pointer, which
+// spares a copy: c is a connection that uses JSONv2, with nothing in between, so that
+// the JSON is the same.
+func byPointer[P any](c Caller) bool {
 	if conn, ok := c.(*Conn); ok {
 		c = conn.caller
 	}
 	o, ok := c.(outgoing)
-	return ok && o.c.plainJSON
+	return ok && o.c.plainJSON && reflect.TypeFor[P]().Kind() != reflect.Interface
 }
 
 // Handle registers f as the handler of the method, as Registry.Handle does.
@@ -60,6 +60,9 @@ type Notification[P any] string
 
 // Notify sends the notification to the other end of c.
 func (n Notification[P]) Notify(ctx context.Context, c Caller, params P) error {
+	if byPointer[P](c) {
+		return c.Notify(ctx, string(n), &params)
+	}
 	return c.Notify(ctx, string(n), params)
 }
 

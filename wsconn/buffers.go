@@ -4,7 +4,7 @@ import "sync"
 
 // chunk is the size of the buffers between a connection and the system: what one call to it moves at most. A
 // message that is larger passes in pieces.
-const chunk = 64 << 10
+const chunk = 128 << 10
 
 // Buffers lends the buffers that a connection needs while bytes move through it; an idle one over TCP needs none.
 // The zero value is ready. It may be shared by any number of connections and must not be copied.

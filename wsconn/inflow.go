@@ -8,8 +8,8 @@ const idleBuffer = 1 << 10
 // directRead is the least that is read past the buffer, right to where it belongs.
 const directRead = 16 << 10
 
-// firstGrow bounds the room that is made for a message before its bytes are there: a header may promise anything.
-const firstGrow = 64 << 10
+// firstGrow is the most room that is made for a message of which nothing is there: a header may promise anything.
+const firstGrow = 16 << 10
 
 // An inflow cuts the stream into frames. Conn takes unfragmented data frames out of it; every other frame, and what
 // belongs to one, goes to the library. One of them reads at a time, and the other end's next frame is whose it is.
@@ -77,7 +77,7 @@ func (f *inflow) message(h *header, buf []byte, grow func(buf []byte, n int) []b
 		at := len(buf)
 		if cap(buf) == at {
 			// What has come already is the measure of what may be believed to come.
-			buf = grow(buf, min(end-at, max(firstGrow, 2*(at-start))))
+			buf = grow(buf, min(end-at, max(firstGrow, 4*(at-start+len(f.unread)))))
 		}
 		into := buf[at:min(end, cap(buf))]
 		switch {

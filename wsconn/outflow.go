@@ -1,6 +1,9 @@
 package wsconn
 
-import "crypto/rand"
+import (
+	"crypto/rand"
+	"net"
+)
 
 // An outflow makes frames of messages and gathers them, so that many leave by one call to the system.
 type outflow struct {
@@ -78,13 +81,8 @@ func (c *Conn) putFrame(msg []byte) error {
 	k := c.key()
 	copy(key[:], k)
 	o.n = len(appendTextHeader(o.buf[:o.n], len(msg), k))
-	if k == nil && len(msg) > chunk {
-		// It need not be changed, and so not be copied either.
-		if err := c.flush(); err != nil {
-			return err
-		}
-		_, err := c.sock.write(msg)
-		return err
+	if k == nil && len(msg) >= uncopied {
+		return c.flushWith(msg)
 	}
 	for at := 0; at < len(msg); {
 		if o.n == chunk {
@@ -99,6 +97,18 @@ func (c *Conn) putFrame(msg []byte) error {
 		o.n, at = o.n+n, at+n
 	}
 	return nil
+}
+
+// uncopied is the least message that leaves from where it is, in bytes. A client's never does, since it is masked.
+const uncopied = 32 << 10
+
+// flushWith hands what is in the buffer, and msg behind it, to the system, by one call where the stream is a TCP
+// connection.
+func (c *Conn) flushWith(msg []byte) error {
+	o := &c.out
+	both := net.Buffers{o.buf[:o.n], msg}
+	o.n = 0
+	return c.sock.writev(both)
 }
 
 // flush hands what is in the buffer to the system.

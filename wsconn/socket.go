@@ -118,6 +118,13 @@ func (s *socket) write(p []byte) (int, error) {
 	return n, err
 }
 
+// writev is write for several pieces.
+func (s *socket) writev(parts net.Buffers) error {
+	_, err := parts.WriteTo(s.rwc)
+	s.note(err)
+	return err
+}
+
 // Close is the library's; it ends the stream unless the library was muted.
 func (s *socket) Close() error {
 	if !s.muted.Load() {

@@ -23,17 +23,17 @@ const (
 )
 
 // leastSize is that of a Doc without text and lines, and small is up to where it
-// has none of the latter. lineRoom is more than any line takes, so that there is
+// has none of the latter. linesRoom is more than any of them takes, so that there is
 // always room for the last.
 const (
 	leastSize = len(`{"seq":1000000000,"text":""}`)
 	small     = 512
-	lineRoom  = 130
+	linesRoom = 900
 )
 
 // NewDoc returns a Doc whose JSON text is size bytes long, to the byte. Small ones
 // are a number and a text; from 512 bytes on the text has 64 bytes and the rest
-// is lines of about 80. It fails for sizes that are too small for a Doc.
+// in pieces of some lines each. It fails for sizes that are too small for a Doc.
 func NewDoc(size int) (*Doc, error) {
 	if size < leastSize {
 		return nil, fmt.Errorf("load: a document of %d bytes is not possible, the least is %d", size, leastSize)
@@ -45,22 +45,22 @@ func NewDoc(size int) (*Doc, error) {
 	}
 	d.Text = filler(64)
 	left := size - leastSize - 64 - len(`,"lines":[]`) + len(`,`) // each line has a comma here, the first too
-	for i := 0; left > lineRoom; i++ {
-		text, err := json.Marshal(line(i))
+	for i := 0; left > linesRoom; i++ {
+		text, err := json.Marshal(lines(i))
 		if err != nil {
-			return nil, fmt.Errorf("load: line %d: %w", i+1, err)
+			return nil, fmt.Errorf("load: lines %d: %w", i+1, err)
 		}
-		d.Lines = append(d.Lines, line(i))
+		d.Lines = append(d.Lines, lines(i))
 		left -= len(text) + len(`,`)
 	}
 	d.Lines = append(d.Lines, filler(left-len(`,""`)))
 	return d, nil
 }
 
-// line is the text of line i, as agents exchange them: ASCII for the most part,
-// with some text of other scripts and a few escapes. None has <, > or &, which
-// some encoders escape and others do not: a Doc has one size for all of them.
-func line(i int) string {
+// lines is a piece of text, as agents exchange it: source and logs, ASCII for the
+// most part, with some text of other scripts and a few escapes. It has no <, > or &,
+// which some encoders escape and others do not: a Doc has one size for all of them.
+func lines(i int) string {
 	samples := [...]string{
 		"func (s *session) next(ctx context.Context) (step, error) { return s.plan.pop() }",
 		"\tif err := s.tools.call(ctx, \"fs.read\", name); err != nil { return step{}, err }",
@@ -71,7 +71,11 @@ func line(i int) string {
 		"C:\\work\\repo\\main.go:118:22: cannot use id (variable of type int64) as string",
 		"I'll read the config first, then change the two call sites and run the tests \u2713",
 	}
-	return fmt.Sprintf("%5d  %s", i+1, samples[i%len(samples)])
+	var b strings.Builder
+	for j, sample := range samples {
+		fmt.Fprintf(&b, "%5d  %s\n", i*len(samples)+j+1, sample)
+	}
+	return b.String()
 }
 
 // filler is n bytes of text that JSON does not escape.
