@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"math/bits"
+	"unicode/utf8"
 )
 
 // Eight bytes at once: each constant repeats one byte.
@@ -33,11 +34,10 @@ func plain(text []byte, i int) int {
 		x := special(binary.LittleEndian.Uint64(b))
 		y := special(binary.LittleEndian.Uint64(b[8:]))
 		if x|y != 0 {
-			i = len(text) - len(b)
-			if x == 0 {
-				i, x = i+8, y
-			}
-			return i + bits.TrailingZeros64(x)/8
+			// Which of the two it is cannot be foretold, so there is no branch: no
+			// mark in x counts as place 8, and only then that in y is added.
+			n := bits.TrailingZeros64(x) / 8
+			return len(text) - len(b) + n + n/8*(bits.TrailingZeros64(y)/8)
 		}
 		b = b[16:]
 	}
@@ -75,34 +75,40 @@ func (s *scanner) str(i int) int {
 }
 
 // runes returns how many bytes at the front of b are characters outside ASCII, in
-// UTF-8 (RFC 3629 section 4), and 0 where the last of these is broken.
+// UTF-8 (RFC 3629 section 4), and 0 where the last of these is broken. It looks at
+// four bytes at once, the first in the low bits, as long as there are so many.
 func runes(b []byte) int {
 	i := 0
-	for i < len(b) && b[i] >= 0x80 {
-		c := b[i]
+	for len(b)-i >= 4 {
+		x := binary.LittleEndian.Uint32(b[i:])
 		switch {
-		case c < 0xC2:
-			return 0
-		case c < 0xE0:
-			if len(b)-i < 2 || b[i+1]&0xC0 != 0x80 {
-				return 0
-			}
-			i += 2
-		case c < 0xF0:
-			if len(b)-i < 3 || b[i+1]&0xC0 != 0x80 || b[i+2]&0xC0 != 0x80 ||
-				c == 0xE0 && b[i+1] < 0xA0 || c == 0xED && b[i+1] > 0x9F { // too long, or a surrogate
+		case x&0x80 == 0:
+			return i
+		case x&0xC0C0F0 == 0x8080E0: // three bytes
+			if y := x & 0x200F; y == 0 || y == 0x200D { // too long a form; a surrogate
 				return 0
 			}
 			i += 3
-		case c < 0xF5:
-			if len(b)-i < 4 || b[i+1]&0xC0 != 0x80 || b[i+2]&0xC0 != 0x80 || b[i+3]&0xC0 != 0x80 ||
-				c == 0xF0 && b[i+1] < 0x90 || c == 0xF4 && b[i+1] > 0x8F { // too long, or past U+10FFFF
+		case x&0xC0E0 == 0x80C0: // two
+			if x&0x1E == 0 { // too long a form
+				return 0
+			}
+			i += 2
+		case x&0xC0C0C0F8 == 0x808080F0: // four
+			if y := x&7<<6 | x>>8&0x3F; y < 0x10 || y > 0x10F { // too long a form; past U+10FFFF
 				return 0
 			}
 			i += 4
 		default:
 			return 0
 		}
+	}
+	for i < len(b) && b[i] >= 0x80 {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return 0
+		}
+		i += n
 	}
 	return i
 }
