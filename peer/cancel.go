@@ -21,10 +21,7 @@ const maxReason = 1 << 10
 func (c *Conn) cancelled(params []byte) {
 	cancel := &c.opts.Profile.Cancel
 	id, reason := cancel.read(params)
-	var key codec.Key
-	if id, err := codec.ParseID(id); err == nil {
-		key = id.Key()
-	}
+	named, _ := codec.ParseID(id) // the absent id, which no call has, where there is none
 	cause := &CancelError{}
 	if cancel.Reason != "" {
 		// No text, no reason.
@@ -32,7 +29,7 @@ func (c *Conn) cancelled(params []byte) {
 		cause.Reason = clip(cause.Reason, maxReason)
 	}
 	c.mu.Lock()
-	r := c.served.calls[key]
+	r := c.served.calls.find(named)
 	if r == nil || r.exempt {
 		c.mu.Unlock()
 		c.events.add(Event{Kind: UnknownCancel, Method: r.name()})

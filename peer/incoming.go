@@ -20,8 +20,7 @@ type incoming struct {
 	ctx    requestContext
 	buf    *buffer // holds ID and Params
 	size   int64   // counted against the bounds
-	key    codec.Key
-	entry  *entry // nil for a method that is not registered
+	entry  *entry  // nil for a method that is not registered
 	batch  *batchReply
 	exempt bool // from cancellation
 
@@ -37,7 +36,7 @@ type incoming struct {
 
 // served is what the other end makes this end hold. Guarded by Conn.mu.
 type served struct {
-	calls     map[codec.Key]*incoming // nil until the first call
+	calls     received
 	inFlight  int
 	bytes     int64
 	notes     int // notifications queued or running
@@ -45,12 +44,12 @@ type served struct {
 	running   atomic.Int64 // requests of either kind that are not finished, for Shutdown
 }
 
-// newIncoming makes the request of m. buf is retained.
-func (c *Conn) newIncoming(m *codec.Message, e *entry, buf *buffer, size int) *incoming {
+// newIncoming makes the request of m, which has size bytes of its own. If it is
+// admitted it keeps the buffer.
+func (c *Conn) newIncoming(m *codec.Message, e *entry, size int) *incoming {
 	r := &incoming{
 		req:   Request{Params: m.Params, Conn: c},
 		c:     c,
-		buf:   buf,
 		size:  int64(size),
 		entry: e,
 	}
@@ -64,9 +63,14 @@ func (c *Conn) newIncoming(m *codec.Message, e *entry, buf *buffer, size int) *i
 		r.size += int64(len(m.Method)) // held besides the message
 	}
 	r.exempt = c.opts.Profile.Cancel.exempt(r.req.Method)
-	buf.retain()
 	r.ctx.init(c.handlers, r)
 	return r
+}
+
+// keep makes r a user of buf, where its id and params lie.
+func (r *incoming) keep(buf *buffer) {
+	buf.retain()
+	r.buf = buf
 }
 
 func (c *Conn) entryOf(method []byte) *entry {
@@ -83,12 +87,12 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	if batch != nil {
 		size = batch.unclaimed()
 	}
-	key := m.ID.Key()
 	lim := &c.opts.Limits
+	c.stats.request(e, false)
+	r := c.newIncoming(m, e, size) // before the lock, which others want
 
 	c.mu.Lock()
 	s := &c.served
-	c.stats.request(e, false)
 	var refusal *Error
 	var over *LimitError
 	switch {
@@ -98,7 +102,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 		return
 	case c.drains():
 		refusal = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
-	case s.calls[key] != nil:
+	case s.calls.find(m.ID) != nil:
 		refusal = &Error{Code: codec.InvalidRequest, Message: "invalid request: id is in use by a call in flight"}
 	case s.inFlight >= lim.InFlight:
 		over = &LimitError{What: "InFlight", Limit: int64(lim.InFlight)}
@@ -119,13 +123,10 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 		c.reply(m.ID, refusal, batch)
 		return
 	}
-	r := c.newIncoming(m, e, buf, size)
-	r.key, r.batch = key, batch
+	r.keep(buf)
+	r.batch = batch
 	batch.claim(r)
-	if s.calls == nil {
-		s.calls = make(map[codec.Key]*incoming)
-	}
-	s.calls[key] = r
+	s.calls.add(r)
 	s.inFlight++
 	s.running.Add(1)
 	c.active.Add(1)
@@ -254,7 +255,7 @@ func (c *Conn) answerOnce(t *text, err error) {
 func (c *Conn) free(r *incoming) (alone bool) {
 	c.mu.Lock()
 	s := &c.served
-	delete(s.calls, r.key)
+	s.calls.remove(r)
 	s.inFlight--
 	s.bytes -= r.size
 	c.mu.Unlock()
@@ -275,7 +276,10 @@ func (c *Conn) drop(r *incoming) {
 	switch {
 	case r.isNotification():
 		ev.Kind = RefusedNotification
-		c.freeNotification(r)
+		c.mu.Lock()
+		c.served.freeNotification(r)
+		c.mu.Unlock()
+		r.buf.release()
 		c.finished()
 	case r.batch != nil:
 		r.batch.skip(r.id) // the last of the array frees them all

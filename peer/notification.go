@@ -21,12 +21,12 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 		}
 		buf = own
 	}
-	size := len(buf.b)
 	lim := &c.opts.Limits
+	c.stats.request(e, true)
+	r := c.newIncoming(m, e, len(buf.b)) // before the lock, which others want
 
 	c.mu.Lock()
 	s := &c.served
-	c.stats.request(e, true)
 	var over *LimitError
 	switch {
 	case c.ended:
@@ -38,7 +38,7 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 		return
 	case s.notes >= lim.Notifications:
 		over = &LimitError{What: "Notifications", Limit: int64(lim.Notifications)}
-	case s.noteBytes+int64(size) > lim.NotificationBytes && s.notes > 0:
+	case s.noteBytes+r.size > lim.NotificationBytes && s.notes > 0:
 		over = &LimitError{What: "NotificationBytes", Limit: lim.NotificationBytes}
 	}
 	if over != nil {
@@ -47,7 +47,7 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 		c.end(over)
 		return
 	}
-	r := c.newIncoming(m, e, buf, size)
+	r.keep(buf)
 	s.notes++
 	s.noteBytes += r.size
 	s.running.Add(1)
@@ -88,27 +88,24 @@ func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
 	r.returned.Store(true)
 	if err != nil {
 		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: forLog(err)})
-	}
-	c.mu.Lock()
-	if err != nil {
 		c.stats.failed(r.entry)
 	}
+	c.mu.Lock()
 	if c.order.place == r {
 		next = c.order.next(c)
 	}
+	c.served.freeNotification(r)
 	c.mu.Unlock()
-	c.freeNotification(r)
+	r.buf.release()
 	c.finished()
 	return next
 }
 
-// freeNotification gives back what a notification took of the bounds.
-func (c *Conn) freeNotification(r *incoming) {
-	c.mu.Lock()
-	c.served.notes--
-	c.served.noteBytes -= r.size
-	c.mu.Unlock()
-	r.buf.release()
+// freeNotification gives back what a notification took of the bounds. Conn.mu is
+// held.
+func (s *served) freeNotification(r *incoming) {
+	s.notes--
+	s.noteBytes -= r.size
 }
 
 // giveUpPlace ends the turn of r before it returns.

@@ -53,9 +53,7 @@ func (c *Conn) fail(t *text, err error, cancelled bool) {
 			_ = c.panicked(method, v)
 		}
 	}()
-	c.mu.Lock()
 	c.stats.failed(t.r.entry)
-	c.mu.Unlock()
 	e, detail := c.opts.Profile.onWire(err, cancelled)
 	if !detail {
 		if err = c.sendable(t.r, e, err); err == nil {
@@ -87,10 +85,7 @@ func (c *Conn) sendable(r *incoming, e *Error, from error) error {
 	if !c.opts.Profile.reserved(e.Code) || errors.As(from, &own) {
 		return nil
 	}
-	c.mu.Lock()
-	fresh := c.stats.firstUse(e.Code)
-	c.mu.Unlock()
-	if fresh {
+	if c.stats.firstUse(e.Code) {
 		c.events.add(Event{Kind: ReservedCode, Method: r.name(),
 			Err: fmt.Errorf("peer: code %d lies in the range JSON-RPC 2.0 section 5.1 reserves", e.Code)})
 	}

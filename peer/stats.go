@@ -1,7 +1,7 @@
 package peer
 
 import (
-	"maps"
+	"sync"
 	"sync/atomic"
 
 	"github.com/duetrpc/duet/codec"
@@ -41,9 +41,16 @@ type counters struct {
 	receivedMessages, receivedBytes atomic.Uint64
 	sentMessages, sentBytes         atomic.Uint64
 
-	// Guarded by Conn.mu. The nil entry is "_OTHER".
-	methods  map[*entry]*MethodStats
-	reserved map[codec.Code]bool // codes reported as ReservedCode
+	last *methodCounter // of the last request; the reader's
+
+	mu       sync.Mutex
+	methods  map[*entry]*methodCounter // nil until needed; the nil entry is "_OTHER"
+	reserved map[codec.Code]bool       // codes reported as ReservedCode
+}
+
+type methodCounter struct {
+	entry                        *entry
+	calls, notifications, errors atomic.Uint64
 }
 
 func (s *counters) received(bytes int) {
@@ -56,35 +63,43 @@ func (s *counters) sent(bytes int) {
 	s.sentBytes.Add(uint64(bytes))
 }
 
-func (s *counters) of(e *entry) *MethodStats {
+func (s *counters) of(e *entry) *methodCounter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	m := s.methods[e]
 	if m == nil {
-		m = &MethodStats{}
+		m = &methodCounter{entry: e}
 		if s.methods == nil {
-			s.methods = make(map[*entry]*MethodStats)
+			s.methods = make(map[*entry]*methodCounter)
 		}
 		s.methods[e] = m
 	}
 	return m
 }
 
-// request counts a request. Conn.mu is held.
+// request counts a request. The reader calls it: mostly for the method it was
+// called for before.
 func (s *counters) request(e *entry, notification bool) {
+	if s.last == nil || s.last.entry != e {
+		s.last = s.of(e)
+	}
 	if notification {
-		s.of(e).Notifications++
+		s.last.notifications.Add(1)
 	} else {
-		s.of(e).Calls++
+		s.last.calls.Add(1)
 	}
 }
 
-// failed counts an error. Conn.mu is held.
-func (s *counters) failed(e *entry) { s.of(e).Errors++ }
+// failed counts an error.
+func (s *counters) failed(e *entry) { s.of(e).errors.Add(1) }
 
 // maxReserved bounds the codes that are remembered as reported.
 const maxReserved = 64
 
-// firstUse reports whether code was not reported before. Conn.mu is held.
+// firstUse reports whether code was not reported before.
 func (s *counters) firstUse(code codec.Code) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.reserved[code] || len(s.reserved) >= maxReserved {
 		return false
 	}
@@ -111,11 +126,13 @@ func (c *Conn) Stats() Stats {
 			s.Events[k] = n
 		}
 	}
+	c.stats.mu.Lock()
+	for e, m := range c.stats.methods {
+		s.Methods[e.known()] = MethodStats{m.calls.Load(), m.notifications.Load(), m.errors.Load()}
+	}
+	c.stats.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for e, m := range maps.All(c.stats.methods) {
-		s.Methods[e.known()] = *m
-	}
 	s.InFlight = c.served.inFlight
 	s.Notifications = c.served.notes
 	return s
