@@ -1,12 +1,23 @@
 package wsconn
 
-import "slices"
+import (
+	"runtime"
+	"slices"
+)
 
 // idleBuffer is what a connection waits with, in bytes, where it cannot wait without a buffer.
 const idleBuffer = 1 << 10
 
 // directRead is the least that is read past the buffer, right to where it belongs.
 const directRead = 16 << 10
+
+// A read takes about burst messages, or leastRead bytes. Whoever reads lets the others run between two such reads:
+// so the work is done in the order it comes, and what one read brought is on its way back while the next one's is
+// looked at. Larger reads, or none of that, leave a processor idle and make the slowest calls twice as slow.
+const (
+	burst     = 32
+	leastRead = 2 << 10
+)
 
 // firstGrow is the most room that is made for a message of which nothing is there: a header may promise anything.
 const firstGrow = 16 << 10
@@ -22,7 +33,9 @@ type inflow struct {
 	lent   *[chunk]byte // of buffers, nil for none
 	idle   []byte       // nil until needed
 	unread []byte       // what was read and nobody has taken, a part of one of these two
-	full   bool         // the last read filled what it was given
+	asked  int          // bytes that the last read was for at most
+	full   bool         // it got so many
+	frame  int          // bytes of the last data frame
 	left   int64        // bytes that the library may still take of the frame it reads
 	ahead  int          // the most bytes that the stream may hold above its descriptor
 }
@@ -72,6 +85,7 @@ func (f *inflow) next() (header, error) {
 // message appends the payload of the frame that h begins to buf, whose room grow makes.
 func (f *inflow) message(h *header, buf []byte, grow func(buf []byte, n int) []byte) ([]byte, error) {
 	f.took(h.size)
+	f.frame = h.size + int(h.length)
 	start, end := len(buf), len(buf)+int(h.length)
 	for len(buf) < end {
 		at := len(buf)
@@ -108,6 +122,9 @@ func (f *inflow) took(n int) { f.unread = f.unread[n:] }
 
 // fill reads more behind what is unread.
 func (f *inflow) fill() error {
+	if f.full {
+		runtime.Gosched()
+	}
 	if low := f.sock.low; low != nil && f.ahead == 0 {
 		n, err := low.read()
 		f.extend(n)
@@ -125,7 +142,8 @@ func (f *inflow) room() []byte {
 		f.lent = f.buffers.take()
 	}
 	f.unread = f.lent[:copy(f.lent[:], f.unread)] // to the front: a header is the most that is kept
-	return f.lent[len(f.unread):]
+	free := f.lent[len(f.unread):]
+	return f.ask(free[:min(len(free), max(leastRead, burst*f.frame))])
 }
 
 // giveBack drops the buffer that room took, unless something is in it.
@@ -150,12 +168,16 @@ func (f *inflow) waiting() []byte {
 		f.buffers.give(f.lent)
 		f.lent = nil
 	}
-	return f.idle[len(f.unread):]
+	return f.ask(f.idle[len(f.unread):])
+}
+
+func (f *inflow) ask(space []byte) []byte {
+	f.asked = len(space)
+	return space
 }
 
 // extend adds the n bytes that were read.
 func (f *inflow) extend(n int) {
-	space := cap(f.unread) - len(f.unread)
-	f.full = n > 0 && n >= space
+	f.full = n > 0 && n == f.asked
 	f.unread = f.unread[:len(f.unread)+n]
 }
