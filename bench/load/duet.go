@@ -112,10 +112,8 @@ func (d *duet) Call(ctx context.Context, in, out *Doc) (err error) {
 	return err
 }
 
-func (d *duet) CallRaw(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-	var out json.RawMessage
-	err := d.client.Call(ctx, rawEcho, in, &out)
-	return out, err
+func (d *duet) CallRaw(ctx context.Context, in json.RawMessage, out *json.RawMessage) error {
+	return d.client.Call(ctx, rawEcho, in, out)
 }
 
 func (d *duet) Notify(ctx context.Context, in *Doc) error {

@@ -3,7 +3,6 @@ package load_test
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync/atomic"
 
 	"github.com/duetrpc/duet/bench/load"
@@ -27,12 +26,13 @@ func (f *fake) Call(ctx context.Context, in, out *load.Doc) error {
 	return nil
 }
 
-func (f *fake) CallRaw(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
+func (f *fake) CallRaw(_ context.Context, in json.RawMessage, out *json.RawMessage) error {
 	f.calls.Add(1)
 	if f.raw != nil {
-		return f.raw(in), nil
+		in = f.raw(in)
 	}
-	return slices.Clone(in), nil
+	*out = append((*out)[:0], in...)
+	return nil
 }
 
 func (f *fake) Notify(context.Context, *load.Doc) error {

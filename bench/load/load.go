@@ -47,7 +47,8 @@ const Stay = -1
 // and what they return is the caller's own.
 type Pair interface {
 	Call(ctx context.Context, in, out *Doc) error
-	CallRaw(ctx context.Context, in json.RawMessage) (json.RawMessage, error)
+	// CallRaw puts the answer into out, whose memory it may use again.
+	CallRaw(ctx context.Context, in json.RawMessage, out *json.RawMessage) error
 	Notify(ctx context.Context, in *Doc) error
 
 	// Handled is the number of notifications the other end has decoded and handled.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,9 @@ type open struct {
 
 	took   []time.Duration // by arrival; unanswered where there was no answer
 	missed int             // arrivals for which no worker was free
+
+	mu   sync.Mutex
+	free []chan int // of workers that wait for an arrival, the last to finish on top: what it works with is still near
 }
 
 const unanswered = time.Duration(-1)
@@ -47,46 +51,68 @@ func (o *open) makeRoom(d time.Duration) {
 // drive is the generator. It makes all calls there is room for, and waits for the last answers.
 func (o *open) drive(ctx context.Context) error {
 	group, working := errgroup.WithContext(ctx)
-	due := make(chan int) // without a buffer: what is sent has a worker
 	start := time.Now()
-	started := 0
+	var all []chan int
 	for next := 0; next < len(o.took) && working.Err() == nil; {
 		for now := time.Since(start); next < len(o.took) && o.at(next) <= now; next++ {
 			// Waiting for a worker would hold up the arrivals behind this one, and
 			// hide the stall: a new worker takes it, or nobody.
-			select {
-			case due <- next:
-			default:
-				if started == o.workers {
+			due := o.pop()
+			if due == nil {
+				if len(all) == o.workers {
 					o.missed++
 					continue
 				}
-				shot, first := o.shot(started), next
-				group.Go(func() error { return o.work(working, shot, start, first, due) })
-				started++
+				due = make(chan int, 1)
+				shot := o.shot(len(all))
+				all = append(all, due)
+				group.Go(func() error { return o.work(working, shot, start, due) })
 			}
+			due <- next
 		}
 		o.sleep(pace)
 	}
-	close(due)
-	if err := group.Wait(); err != nil {
+	for _, due := range all {
+		close(due)
+	}
+	err := group.Wait()
+	o.free = nil
+	if err != nil {
 		return err
 	}
 	return context.Cause(ctx) // no call may have seen its end
 }
 
-// work is one worker: it takes arrival first, and then what is due while it is
-// free.
-func (o *open) work(ctx context.Context, shot *shot, start time.Time, first int, due <-chan int) error {
+// work is one worker: it makes the calls that come by due.
+func (o *open) work(ctx context.Context, shot *shot, start time.Time, due chan int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for i, ok := first, true; ok; i, ok = <-due {
+	for i := range due {
 		if err := shot.fire(ctx); err != nil {
 			return err
 		}
 		o.took[i] = time.Since(start) - o.at(i)
+		o.push(due)
 	}
 	return nil
+}
+
+func (o *open) push(due chan int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.free = append(o.free, due)
+}
+
+func (o *open) pop() chan int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.free) == 0 {
+		return nil
+	}
+	last := len(o.free) - 1
+	due := o.free[last]
+	o.free = o.free[:last]
+	return due
 }
 
 // shot returns the shot of a worker, made when it is first wanted.

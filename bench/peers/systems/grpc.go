@@ -86,8 +86,8 @@ func (p *unaryPair) Call(ctx context.Context, in, out *load.Doc) error {
 
 var errNoRaw = errors.New("systems: gRPC has no JSON text to pass on")
 
-func (p *unaryPair) CallRaw(context.Context, json.RawMessage) (json.RawMessage, error) {
-	return nil, errNoRaw
+func (p *unaryPair) CallRaw(context.Context, json.RawMessage, *json.RawMessage) error {
+	return errNoRaw
 }
 
 func (p *unaryPair) Notify(context.Context, *load.Doc) error {

@@ -148,8 +148,8 @@ func (p *streamPair) receive(stream echopb.Echo_ChannelClient) {
 	}
 }
 
-func (p *streamPair) CallRaw(context.Context, json.RawMessage) (json.RawMessage, error) {
-	return nil, errNoRaw
+func (p *streamPair) CallRaw(context.Context, json.RawMessage, *json.RawMessage) error {
+	return errNoRaw
 }
 
 func (p *streamPair) Notify(ctx context.Context, in *load.Doc) error {

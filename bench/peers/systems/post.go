@@ -76,12 +76,11 @@ func (p *postPair) Call(ctx context.Context, in, out *load.Doc) error {
 	return p.post(ctx, echoMethod, text, func(r io.Reader) error { return json.UnmarshalRead(r, out) })
 }
 
-func (p *postPair) CallRaw(ctx context.Context, in stdjson.RawMessage) (out stdjson.RawMessage, err error) {
-	err = p.post(ctx, rawMethod, in, func(r io.Reader) (err error) {
-		out, err = io.ReadAll(r)
+func (p *postPair) CallRaw(ctx context.Context, in stdjson.RawMessage, out *stdjson.RawMessage) error {
+	return p.post(ctx, rawMethod, in, func(r io.Reader) (err error) {
+		*out, err = appendAll((*out)[:0], r)
 		return err
 	})
-	return out, err
 }
 
 func (p *postPair) post(ctx context.Context, method string, text []byte, read func(io.Reader) error) error {

@@ -18,7 +18,7 @@ import (
 const (
 	idBytes  = 8
 	noteID   = 1<<64 - 1
-	maxSlots = 1 << 14
+	maxSlots = 1 << 16
 )
 
 // noteEnvelope is what JSON would put around the Text of a notified Doc: raw frames
@@ -58,17 +58,18 @@ func (p *rawPair) Call(context.Context, *load.Doc, *load.Doc) error {
 	return errors.New("systems: a raw echo has no typed calls")
 }
 
-func (p *rawPair) CallRaw(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+func (p *rawPair) CallRaw(ctx context.Context, in json.RawMessage, out *json.RawMessage) error {
 	s, err := p.slot(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.inFlight.Add(1)
 	if err := p.send(s.id, in, ""); err != nil {
-		return nil, err
+		return err
 	}
 	err = <-s.ready
-	return s.reply, err
+	*out = s.reply
+	return err
 }
 
 func (p *rawPair) Notify(_ context.Context, in *load.Doc) error {

@@ -30,10 +30,8 @@ func (p *rpcPair) Call(ctx context.Context, in, out *load.Doc) error {
 	return p.call(ctx, echoMethod, in, out)
 }
 
-func (p *rpcPair) CallRaw(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-	var out json.RawMessage
-	err := p.call(ctx, rawMethod, in, &out)
-	return out, err
+func (p *rpcPair) CallRaw(ctx context.Context, in json.RawMessage, out *json.RawMessage) error {
+	return p.call(ctx, rawMethod, in, out)
 }
 
 func (p *rpcPair) Notify(ctx context.Context, in *load.Doc) error {

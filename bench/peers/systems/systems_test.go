@@ -75,8 +75,8 @@ func call(ctx context.Context, pair load.Pair, kind load.Kind, in *load.Doc) err
 		if err != nil {
 			return err
 		}
-		got, err := pair.CallRaw(ctx, text)
-		if err != nil {
+		var got json.RawMessage
+		if err := pair.CallRaw(ctx, text, &got); err != nil {
 			return err
 		}
 		if string(got) != string(text) {
