@@ -91,7 +91,7 @@ func (f *inflow) message(h *header, buf []byte, grow func(buf []byte, n int) []b
 		at := len(buf)
 		if cap(buf) == at {
 			// What has come already is the measure of what may be believed to come.
-			buf = grow(buf, min(end-at, max(firstGrow, 4*(at-start+len(f.unread)))))
+			buf = grow(buf, min(end-at, max(firstGrow, 8*(at-start+len(f.unread)))))
 		}
 		into := buf[at:min(end, cap(buf))]
 		switch {

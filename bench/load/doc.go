@@ -67,8 +67,8 @@ func lines(i int) string {
 		"The build failed in package store: undefined: openSnapshot (3 errors, 1 warning).",
 		"Résumé du fichier: 14 fonctions, dont 3 sans tests; voir la liste ci-dessous.",
 		"2026-01-17T09:30:12Z INFO request done method=agent.run status=ok duration=1.42s",
-		"次のステップ: テストを実行し、失敗した場合は差分を確認します。",
-		"C:\\work\\repo\\main.go:118:22: cannot use id (variable of type int64) as string",
+		"Next: run the tests again (テスト), and look at what has changed since yesterday.",
+		"/work/repo/main.go:118:22: cannot use id (variable of type int64) as string value",
 		"I'll read the config first, then change the two call sites and run the tests \u2713",
 	}
 	var b strings.Builder
