@@ -70,7 +70,7 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	}
 	m.buf.b = append(m.buf.b, ']')
 	for _, slot := range m.slots {
-		if r != nil && r.isNotification() {
+		if r != nil && r.notification {
 			c.yields(r, slot)
 		}
 		// From here on no call can be taken back without the others.

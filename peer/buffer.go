@@ -23,9 +23,25 @@ type buffer struct {
 	from *buffers
 }
 
-// buffers is the pool of one connection, or of all connections of a Server.
+// buffers are the pools of one connection, or of all connections of a Server.
 type buffers struct {
-	pools [sizes]sync.Pool
+	pools    [sizes]sync.Pool
+	requests sync.Pool // of *incoming
+}
+
+func (p *buffers) getRequest() *incoming {
+	if r, ok := p.requests.Get().(*incoming); ok {
+		return r
+	}
+	return new(incoming)
+}
+
+// putRequest keeps r, which nobody knows any more, for another time.
+func (p *buffers) putRequest(r *incoming) {
+	if !r.lent {
+		*r = incoming{}
+		p.requests.Put(r)
+	}
 }
 
 // sizeOf is the index of the least size that holds n bytes.

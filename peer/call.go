@@ -83,7 +83,7 @@ func (c *Conn) call(ctx context.Context, method, note string, params, result any
 	}
 	alone := c.active.Add(1) == 1
 	defer c.called(slot)
-	if r != nil && r.isNotification() {
+	if r != nil && r.notification {
 		c.yields(r, slot)
 		defer c.yieldsNot(slot.ID)
 	}
@@ -120,7 +120,7 @@ func (o outgoing) Notify(ctx context.Context, method string, params any) error {
 // mayCall refuses requests on a connection that has ended or shuts down, and
 // those whose context has ended. Handlers that still run may finish with calls
 // of their own. r is the request whose handler calls, or nil.
-func (c *Conn) mayCall(ctx context.Context, r *incoming) error {
+func (c *Conn) mayCall(ctx context.Context, r *requestContext) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}

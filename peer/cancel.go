@@ -31,17 +31,19 @@ func (c *Conn) cancelled(params []byte) {
 	c.mu.Lock()
 	r := c.served.calls.find(named)
 	if r == nil || r.exempt {
+		method := r.name()
 		c.mu.Unlock()
-		c.events.add(Event{Kind: UnknownCancel, Method: r.name()})
+		c.events.add(Event{Kind: UnknownCancel, Method: method})
 		return
 	}
 	r.cancelled.Store(true)
+	ctx := r.ctx // r is another's as soon as it is answered
 	held := slices.Index(c.order.held, r)
 	if held >= 0 {
 		c.order.held = slices.Delete(c.order.held, held, held+1)
 	}
 	c.mu.Unlock()
-	r.ctx.end(cause)
+	ctx.end(cause)
 	if held >= 0 {
 		// It will find that it was cancelled, so there is nothing to wait for.
 		c.launch(r)

@@ -100,8 +100,8 @@ type Conn struct {
 	drained  bool
 	served   served
 	order    order
-	yielders map[int64]*incoming // by own call: the notification that waits in it; nil until needed
-	yielding atomic.Int64        // how many those are, for who need not wait for mu to see that there are none
+	yielders map[int64]*requestContext // by own call: the notification that waits in it; nil until needed
+	yielding atomic.Int64              // how many those are, for who need not wait for mu to see that there are none
 
 	isDraining atomic.Bool // draining is not nil
 

@@ -3,93 +3,95 @@ package peer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// requestContext is the context of a handler. It knows its request.
+// requestContext is the context of a handler. It holds what may be asked of a
+// request after its handler has returned, since a context may outlive that: the
+// request itself is used again.
 //
 // Most handlers never wait for its end, so what it takes to tell of it is made
 // when somebody first asks.
 type requestContext struct {
-	parent context.Context // of all handlers of the connection
-	r      *incoming
+	c            *Conn
+	notification bool
+	early        bool        // a call: it started before the notifications that arrived earlier were handled; guarded by Conn.mu
+	waits        int32       // a notification: own calls that wait in it; guarded by Conn.mu
+	returned     atomic.Bool // its handler has
 
-	mu     sync.Mutex
-	asked  context.Context // with the end of this one and of parent; nil until needed
+	mu    sync.Mutex
+	asked *askedContext // nil until needed
+	cause error         // set when it has ended
+}
+
+// askedContext ends with a requestContext, or with the connection.
+type askedContext struct {
+	context.Context
 	cancel context.CancelCauseFunc
-	cause  error // set when this one has ended
 }
 
 type requestKey struct{}
 
-func (c *requestContext) init(parent context.Context, r *incoming) { c.parent, c.r = parent, r }
-
 // ask returns the context that others may wait for.
-func (c *requestContext) ask() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked == nil {
-		c.asked, c.cancel = context.WithCancelCause(c.parent)
-		if c.cause != nil {
-			c.cancel(c.cause)
+func (r *requestContext) ask() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked == nil {
+		ctx, cancel := context.WithCancelCause(r.c.handlers)
+		r.asked = &askedContext{ctx, cancel}
+		if r.cause != nil {
+			cancel(r.cause)
 		}
 	}
-	return c.asked
+	return r.asked.Context
 }
 
 // end ends the context. The first cause stays.
-func (c *requestContext) end(cause error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cause == nil {
-		c.cause = cause
+func (r *requestContext) end(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cause == nil {
+		r.cause = cause
 	}
-	if c.cancel != nil {
-		c.cancel(c.cause)
+	if r.asked != nil {
+		r.asked.cancel(r.cause)
 	}
 }
 
 // Deadline implements [context.Context].
-func (c *requestContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+func (r *requestContext) Deadline() (time.Time, bool) { return r.c.handlers.Deadline() }
 
 // Done implements [context.Context].
-func (c *requestContext) Done() <-chan struct{} { return c.ask().Done() }
+func (r *requestContext) Done() <-chan struct{} { return r.ask().Done() }
 
 // Err implements [context.Context].
-func (c *requestContext) Err() error {
-	c.mu.Lock()
-	asked, cause := c.asked, c.cause
-	c.mu.Unlock()
+func (r *requestContext) Err() error {
+	r.mu.Lock()
+	asked, cause := r.asked, r.cause
+	r.mu.Unlock()
 	switch {
 	case asked != nil:
 		return asked.Err()
 	case cause != nil:
 		return context.Canceled
 	}
-	return c.parent.Err()
+	return r.c.handlers.Err()
 }
 
 // Value implements [context.Context]. The keys by which package context finds the
 // contexts it made are among those it does not know.
-func (c *requestContext) Value(key any) any {
+func (r *requestContext) Value(key any) any {
 	if _, ok := key.(requestKey); ok {
-		return c.r
-	}
-	return c.ask().Value(key)
-}
-
-// requestOf is the request whose handler ctx belongs to, or nil.
-func requestOf(ctx context.Context) *incoming {
-	r, _ := ctx.Value(requestKey{}).(*incoming)
-	return r
-}
-
-// notificationOf is the notification whose handler ctx belongs to, or nil.
-func notificationOf(ctx context.Context) *incoming {
-	if r := requestOf(ctx); r != nil && r.isNotification() {
 		return r
 	}
-	return nil
+	return r.ask().Value(key)
+}
+
+// requestOf is the context of the request whose handler ctx belongs to, or nil.
+func requestOf(ctx context.Context) *requestContext {
+	r, _ := ctx.Value(requestKey{}).(*requestContext)
+	return r
 }
 
 // ConnFrom returns the connection a handler's request came on. It reports false
@@ -117,7 +119,7 @@ func CallerFrom(ctx context.Context) (Caller, bool) {
 // does too. It does nothing in the handler of a call, or the second time. Bounds
 // on notifications hold until the handler returns.
 func Async(ctx context.Context) {
-	if r := notificationOf(ctx); r != nil {
+	if r := requestOf(ctx); r != nil && r.notification {
 		r.c.giveUpPlace(r)
 	}
 }

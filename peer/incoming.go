@@ -17,21 +17,19 @@ type incoming struct {
 	req    Request // the handler's, which may change it
 	c      *Conn
 	id     codec.ID // absent in a notification
-	ctx    requestContext
+	ctx    *requestContext
 	buf    *buffer // holds ID and Params
 	size   int64   // counted against the bounds
 	entry  *entry  // nil for a method that is not registered
 	batch  *batchReply
 	exempt bool // from cancellation
+	lent   bool // user code got req, and may have kept it
 
 	cancelled atomic.Bool // by the other end
-	returned  atomic.Bool // its handler has
 
 	// Guarded by Conn.mu.
 	barrier uint64    // a call: the notifications that arrived before it
-	early   bool      // a call: it started before those were handled
 	since   time.Time // a call: when it began to wait for them
-	waits   int       // a notification: own calls that wait in it
 }
 
 // served is what the other end makes this end hold. Guarded by Conn.mu.
@@ -47,12 +45,10 @@ type served struct {
 // newIncoming makes the request of m, which has size bytes of its own. If it is
 // admitted it keeps the buffer.
 func (c *Conn) newIncoming(m *codec.Message, e *entry, size int) *incoming {
-	r := &incoming{
-		req:   Request{Params: m.Params, Conn: c},
-		c:     c,
-		size:  int64(size),
-		entry: e,
-	}
+	r := c.buffers.getRequest()
+	r.req = Request{Params: m.Params, Conn: c}
+	r.c, r.size, r.entry = c, int64(size), e
+	r.ctx = &requestContext{c: c, notification: m.Kind != codec.Call}
 	if m.Kind == codec.Call {
 		r.id, r.req.ID = m.ID, m.ID
 	}
@@ -63,7 +59,6 @@ func (c *Conn) newIncoming(m *codec.Message, e *entry, size int) *incoming {
 		r.size += int64(len(m.Method)) // held besides the message
 	}
 	r.exempt = c.opts.Profile.Cancel.exempt(r.req.Method)
-	r.ctx.init(c.handlers, r)
 	return r
 }
 
@@ -160,14 +155,15 @@ func (c *Conn) run(r *incoming) {
 	}
 	err = errGone
 	if c.ctx.Err() != nil || r.gone() {
-		err = context.Cause(&r.ctx) // before it could start
+		err = context.Cause(r.ctx) // before it could start
 		return
 	}
 	if h := c.framed(r); h != nil {
-		frame, result, err = h.serveFrame(&r.ctx, &r.req)
+		frame, result, err = h.serveFrame(r.ctx, &r.req)
 		return
 	}
-	result, err = c.opts.Handler.ServeRPC(&r.ctx, &r.req)
+	r.lent = true
+	result, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
 }
 
 // gone reports whether r was cancelled.
@@ -176,7 +172,7 @@ func (r *incoming) gone() bool {
 		return false
 	}
 	var cause *CancelError
-	return errors.As(context.Cause(&r.ctx), &cause)
+	return errors.As(context.Cause(r.ctx), &cause)
 }
 
 // isNotification reports whether r is a notification, whatever became of req.
@@ -217,7 +213,7 @@ func (c *Conn) answer(r *incoming, result any, err error) {
 func (c *Conn) answerOnce(t *text, err error) {
 	r := t.r
 	r.ctx.end(errReturned)
-	r.returned.Store(true)
+	r.ctx.returned.Store(true)
 	cancelled := r.cancelled.Load()
 	if cancelled && c.opts.Profile.Cancel.Silent {
 		if r.batch != nil {
@@ -248,6 +244,7 @@ func (c *Conn) answerOnce(t *text, err error) {
 		c.events.add(Event{Kind: DroppedAnswer, Method: r.name(), Err: err})
 	}
 	c.finished()
+	c.buffers.putRequest(r)
 }
 
 // free gives back what a call took of the bounds. It reports whether nothing else

@@ -77,7 +77,15 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 			c.launch(next)
 		}
 	}()
-	_, err = c.opts.Handler.ServeRPC(&r.ctx, &r.req)
+	if h := c.framed(r); h != nil {
+		var f frame
+		if f, _, err = h.serveFrame(r.ctx, &r.req); f != nil {
+			f.free()
+		}
+	} else {
+		r.lent = true
+		_, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
+	}
 	returned = true
 	return nil
 }
@@ -85,7 +93,7 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 // notificationDone frees the place of a notification that returned.
 func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
 	r.ctx.end(errReturned)
-	r.returned.Store(true)
+	r.ctx.returned.Store(true)
 	if err != nil {
 		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: forLog(err)})
 		c.stats.failed(r.entry)
@@ -98,6 +106,7 @@ func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
 	c.mu.Unlock()
 	r.buf.release()
 	c.finished()
+	c.buffers.putRequest(r)
 	return next
 }
 
@@ -109,9 +118,9 @@ func (s *served) freeNotification(r *incoming) {
 }
 
 // giveUpPlace ends the turn of r before it returns.
-func (c *Conn) giveUpPlace(r *incoming) {
+func (c *Conn) giveUpPlace(r *requestContext) {
 	c.mu.Lock()
-	if c.order.place != r {
+	if !c.order.runs(r) {
 		c.mu.Unlock()
 		return
 	}

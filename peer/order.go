@@ -60,9 +60,12 @@ func (o *order) enqueue(r *incoming) *incoming {
 	return nil
 }
 
+// runs reports whether r is of the notification whose turn it is.
+func (o *order) runs(r *requestContext) bool { return o.place != nil && o.place.ctx == r }
+
 // yielding reports whether the notification whose turn it is waits for an own
 // call, so that nothing may wait for it.
-func (o *order) yielding() bool { return o.place != nil && o.place.waits > 0 }
+func (o *order) yielding() bool { return o.place != nil && o.place.ctx.waits > 0 }
 
 // next ends the turn of the current notification and begins the next one's,
 // which it returns.
@@ -123,7 +126,7 @@ func (c *Conn) hold(r *incoming) bool {
 	case c.opts.NoBarrier || o.arrived == o.handled.Load():
 		return false
 	case o.yielding():
-		r.early = true
+		r.ctx.early = true
 		return false
 	}
 	r.barrier, r.since = o.arrived, time.Now()
@@ -153,13 +156,13 @@ func (c *Conn) lookAtHeld() {
 	o.armed = false
 	now := time.Now()
 	var given []Event
-	var slow *incoming
+	slow := ""
 	for len(o.held) > 0 && !c.ended {
 		r := o.held[0]
 		waited := now.Sub(r.since)
 		if waited >= c.opts.Limits.OrderWait {
 			given = append(given, Event{Kind: OrderWait, Method: o.place.name(), After: waited})
-			r.early = true
+			r.ctx.early = true
 			o.release(c)
 			continue
 		}
@@ -168,7 +171,7 @@ func (c *Conn) lookAtHeld() {
 			left = min(left, orderSlow-waited)
 		} else if o.place != o.logged {
 			o.logged = o.place
-			slow = o.place
+			slow = o.place.name()
 		}
 		c.armHeld(left)
 		break
@@ -188,28 +191,29 @@ func (r *incoming) name() string {
 	return r.entry.known()
 }
 
-func (c *Conn) logSlow(r *incoming) {
-	if r != nil {
+// logSlow names the method of a notification that others wait for; "" is none.
+func (c *Conn) logSlow(method string) {
+	if method != "" {
 		c.log(slog.LevelWarn, "duet: calls or answers wait for a notification handler",
-			slog.String("method", r.name()), slog.Duration("after", orderSlow))
+			slog.String("method", method), slog.Duration("after", orderSlow))
 	}
 }
 
 // enterWait notes that the notification r waits for an own call: no call waits
 // for r meanwhile, since the other end may have to be answered first.
-func (c *Conn) enterWait(r *incoming) {
+func (c *Conn) enterWait(r *requestContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.waits++
-	if c.order.place == r && !c.ended {
+	if c.order.runs(r) && !c.ended {
 		for len(c.order.held) > 0 {
-			c.order.held[0].early = true
+			c.order.held[0].ctx.early = true
 			c.order.release(c)
 		}
 	}
 }
 
-func (c *Conn) leaveWait(r *incoming) {
+func (c *Conn) leaveWait(r *requestContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.waits--
@@ -218,10 +222,10 @@ func (c *Conn) leaveWait(r *incoming) {
 // yields notes that the notification inside waits for the answer to slot, until
 // the reader settles it or the caller gives up, whichever comes first: a call
 // that arrives behind the answer waits for inside again.
-func (c *Conn) yields(inside *incoming, slot *pending.Slot[reply]) {
+func (c *Conn) yields(inside *requestContext, slot *pending.Slot[reply]) {
 	c.mu.Lock()
 	if c.yielders == nil {
-		c.yielders = make(map[int64]*incoming)
+		c.yielders = make(map[int64]*requestContext)
 	}
 	c.yielders[slot.ID] = inside
 	c.yielding.Add(1)
@@ -254,12 +258,12 @@ func (c *Conn) exempt(ctx context.Context) bool {
 	r := requestOf(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.runs(r) && (r.early || r.isNotification())
+	return c.runs(r) && (r.early || r.notification)
 }
 
 // runs reports whether r is a request of this connection whose handler has not
 // returned. A context may outlive its handler.
-func (c *Conn) runs(r *incoming) bool { return r != nil && r.c == c && !r.returned.Load() }
+func (c *Conn) runs(r *requestContext) bool { return r != nil && r.c == c && !r.returned.Load() }
 
 // awaitOrder makes an answer of so many bytes wait until barrier notifications
 // are handled, at most OrderWait, and not where answers that wait hold
@@ -281,9 +285,9 @@ func (c *Conn) awaitOrder(ctx context.Context, barrier uint64, bytes int) error 
 		defer c.mu.Unlock()
 		return c.cause
 	case o.bytes > 0 && o.bytes+size > c.opts.Limits.InFlightBytes:
-		place := o.place
+		method := o.place.name()
 		c.mu.Unlock()
-		c.events.add(Event{Kind: OrderWait, Method: place.name(),
+		c.events.add(Event{Kind: OrderWait, Method: method,
 			Err: &LimitError{What: "InFlightBytes", Limit: c.opts.Limits.InFlightBytes}})
 		return nil
 	}
@@ -298,29 +302,29 @@ func (c *Conn) awaitOrder(ctx context.Context, barrier uint64, bytes int) error 
 	}()
 
 	began := time.Now()
-	slow := time.NewTimer(min(orderSlow, c.opts.Limits.OrderWait))
-	defer slow.Stop()
+	timer := time.NewTimer(min(orderSlow, c.opts.Limits.OrderWait))
+	defer timer.Stop()
 	for {
 		select {
 		case <-w.done:
 			return w.err
 		case <-ctx.Done():
 			return contextError(ctx)
-		case <-slow.C:
+		case <-timer.C:
 		}
 		c.mu.Lock()
-		place := o.place
-		fresh := place != o.logged
-		o.logged = place
+		method, slow := o.place.name(), ""
+		if o.place != o.logged {
+			slow = method
+		}
+		o.logged = o.place
 		c.mu.Unlock()
 		waited := time.Since(began)
 		if waited >= c.opts.Limits.OrderWait {
-			c.events.add(Event{Kind: OrderWait, Method: place.name(), After: waited})
+			c.events.add(Event{Kind: OrderWait, Method: method, After: waited})
 			return nil
 		}
-		if fresh {
-			c.logSlow(place)
-		}
-		slow.Reset(c.opts.Limits.OrderWait - waited)
+		c.logSlow(slow)
+		timer.Reset(c.opts.Limits.OrderWait - waited)
 	}
 }

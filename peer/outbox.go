@@ -146,7 +146,7 @@ func (c *Conn) awaitRoom(r *incoming) error {
 	if c.out.waiting.Load() == 0 {
 		return nil
 	}
-	room, err := c.acquire(&r.ctx, 1)
+	room, err := c.acquire(r.ctx, 1)
 	c.out.room.Release(room)
 	return err
 }

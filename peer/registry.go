@@ -179,14 +179,18 @@ func (r *Registry) handler(req *Request) Handler {
 	if e == nil {
 		return nil
 	}
-	chosen := e.call
-	if req.IsNotification() && (e.notify != nil || req.Conn.opts.Profile.NamedNotifications) {
-		chosen = e.notify
+	if chosen := e.handling(req.IsNotification(), req.Conn.opts.Profile); chosen != nil {
+		return chosen.h
 	}
-	if chosen == nil {
-		return nil
+	return nil
+}
+
+// handling is the registration for calls, or for notifications, or nil.
+func (e *entry) handling(notification bool, p *Profile) *handling {
+	if notification && (e.notify != nil || p.NamedNotifications) {
+		return e.notify
 	}
-	return chosen.h
+	return e.call
 }
 
 // known is the name of the method where it is registered. Names that are not are

@@ -2,10 +2,12 @@ package peer
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // Method is the contract of a call that both ends share: its name, the type of
@@ -84,6 +86,7 @@ type typed[P, R any] struct {
 	run      func(context.Context, P) (R, error)
 	optional bool
 	open     bool      // R is an interface, whose value may be anything
+	pooled   bool      // no code of a user gets a pointer into a frame
 	fields   []string  // JSON names in order, where the params may be positional
 	frames   sync.Pool // of *typedFrame[P, R]
 }
@@ -93,16 +96,18 @@ type typed[P, R any] struct {
 type typedFrame[P, R any] struct {
 	params P
 	result R
-	home   *sync.Pool
+	home   *sync.Pool // nil where user code may have kept a pointer into it
 }
 
 // frame is what has to be freed once the answer is encoded.
 type frame interface{ free() }
 
 func (f *typedFrame[P, R]) free() {
-	var zero R
-	f.result = zero
-	f.home.Put(f)
+	if f.home != nil {
+		var zero R
+		f.result = zero
+		f.home.Put(f)
+	}
 }
 
 // frameHandler is a handler whose result lies in a frame: a pointer to it is what
@@ -114,10 +119,13 @@ type frameHandler interface {
 // framed is the handler of r if it is a frameHandler and nobody stands between it
 // and the connection: a middleware is to see the result itself.
 func (c *Conn) framed(r *incoming) frameHandler {
-	if !c.plain || r.entry == nil || r.entry.call == nil {
+	if !c.plain || r.entry == nil {
 		return nil
 	}
-	return r.entry.call.framed
+	if h := r.entry.handling(r.isNotification(), c.opts.Profile); h != nil {
+		return h.framed
+	}
+	return nil
 }
 
 // handler is h, or a nil Handler for a nil h, which the registry refuses.
@@ -134,6 +142,7 @@ func (h *typed[P, R]) describe(method string, reg *handling) {
 	t := reflect.TypeFor[P]()
 	reg.params = t
 	reg.framed = h
+	h.pooled = isData(t) && isData(reflect.TypeFor[R]())
 	h.open = reflect.TypeFor[R]().Kind() == reflect.Interface
 	refuseScalar(method, t)
 	h.optional = reg.optional || t.Kind() == reflect.Struct && t.NumField() == 0
@@ -158,7 +167,10 @@ func (h *typed[P, R]) ServeRPC(ctx context.Context, req *Request) (any, error) {
 func (h *typed[P, R]) serveFrame(ctx context.Context, req *Request) (frame, any, error) {
 	f, ok := h.frames.Get().(*typedFrame[P, R])
 	if !ok {
-		f = &typedFrame[P, R]{home: &h.frames}
+		f = &typedFrame[P, R]{}
+		if h.pooled {
+			f.home = &h.frames
+		}
 	}
 	err := h.decode(req, &f.params)
 	params := f.params
@@ -189,6 +201,27 @@ func (h *typed[P, R]) decode(req *Request, params *P) error {
 		return req.Conn.decodeParams(named, params, h.fields)
 	}
 	return req.Decode(params)
+}
+
+// isData reports whether no method of a user's type gets a pointer into a value of
+// type t while it is encoded or decoded, which it could keep.
+func isData(t reflect.Type) bool {
+	if t == reflect.TypeFor[json.RawMessage]() || t == reflect.TypeFor[time.Time]() {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if !isData(f.Type) {
+				return false
+			}
+		}
+	case reflect.Array:
+		if !isData(t.Elem()) {
+			return false
+		}
+	}
+	return t.Name() == "" || t.PkgPath() == "" || reflect.PointerTo(t).NumMethod() == 0
 }
 
 // refuseScalar panics for params that are written as neither an array nor an
