@@ -48,15 +48,15 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 type outgoing struct{ c *Conn }
 
 func (o outgoing) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
-	note := ""
-	if len(opts) > 0 {
-		note = chosen(opts).note
+	if err := checkResult(result); err != nil {
+		return &CallError{Method: method, Note: chosen(opts).note, Sent: pending.NotSent, Err: err}
 	}
-	sent, err := o.c.call(ctx, method, note, params, result)
+	slot, r, err := o.c.begin(ctx, method, opts)
 	if err != nil {
-		return &CallError{Method: method, Note: note, Sent: sent, Err: err}
+		return err
 	}
-	return nil
+	defer o.c.called(slot)
+	return o.c.complete(ctx, slot, r, params, result)
 }
 
 func chosen(opts []CallOption) (choice callOptions) {
@@ -68,33 +68,46 @@ func chosen(opts []CallOption) (choice callOptions) {
 	return choice
 }
 
-// call is Call. On an error it tells how far the request got.
-func (c *Conn) call(ctx context.Context, method, note string, params, result any) (pending.State, error) {
+// begin makes the slot of a call, which called ends, and finds the request whose
+// handler calls, or nil.
+func (c *Conn) begin(ctx context.Context, method string, opts []CallOption) (*pending.Slot[reply], *requestContext, error) {
+	note := ""
+	if len(opts) > 0 {
+		note = chosen(opts).note
+	}
 	r := requestOf(ctx)
-	if err := c.mayCall(ctx, r); err != nil {
-		return pending.NotSent, err
+	err := c.mayCall(ctx, r)
+	if err == nil {
+		var slot *pending.Slot[reply]
+		if slot, err = c.calls.Add(method, note); err == nil {
+			c.active.Add(1)
+			return slot, r, nil
+		}
 	}
-	if err := checkResult(result); err != nil {
-		return pending.NotSent, err
-	}
-	slot, err := c.calls.Add(method, note)
-	if err != nil {
-		return pending.NotSent, err
-	}
-	alone := c.active.Add(1) == 1
-	defer c.called(slot)
+	return nil, nil, &CallError{Method: method, Note: note, Sent: pending.NotSent, Err: err}
+}
+
+// complete sends the call of slot, waits for the answer and decodes it.
+func (c *Conn) complete(ctx context.Context, slot *pending.Slot[reply], r *requestContext, params, result any) error {
 	if r != nil && r.notification {
 		c.yields(r, slot)
 		defer c.yieldsNot(slot.ID)
 	}
-	if err := c.send(ctx, slot, method, params, alone); err != nil {
-		return pending.NotSent, err
+	sent := pending.NotSent
+	err := c.send(ctx, slot, slot.Method, params)
+	if err == nil {
+		var rep reply
+		if rep, err = c.wait(ctx, slot); err != nil {
+			sent = slot.State()
+		} else {
+			sent = pending.Sent
+			err = c.takeReply(rep, result)
+		}
 	}
-	rep, err := c.wait(ctx, slot)
 	if err != nil {
-		return slot.State(), err
+		return &CallError{Method: slot.Method, Note: slot.Note, Sent: sent, Err: err}
 	}
-	return pending.Sent, c.takeReply(rep, result)
+	return nil
 }
 
 // called ends an own call, also where user code panicked on the way.
@@ -109,7 +122,7 @@ func (o outgoing) Notify(ctx context.Context, method string, params any) error {
 	c := o.c
 	err := c.mayCall(ctx, requestOf(ctx))
 	if err == nil {
-		err = c.send(ctx, nil, method, params, false)
+		err = c.send(ctx, nil, method, params)
 	}
 	if err != nil {
 		return fmt.Errorf("peer: notify %q: %w", method, err)
@@ -139,7 +152,7 @@ func (c *Conn) mayCall(ctx context.Context, r *requestContext) error {
 }
 
 // send encodes a call, or a notification without a slot, and queues it.
-func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method string, params any, alone bool) error {
+func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method string, params any) error {
 	t := text{method: method, value: params}
 	if slot != nil {
 		t.id = slot.ID
@@ -149,6 +162,7 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method strin
 		return err
 	}
 	n := len(m.buf.b)
+	alone := slot != nil && c.active.Load() == 1
 	if err := c.push(&m, alone); err != nil {
 		m.buf.release()
 		return err

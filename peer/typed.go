@@ -20,28 +20,62 @@ type Method[P, R any] string
 
 // Call calls the method at the other end of c.
 func (m Method[P, R]) Call(ctx context.Context, c Caller, params P, opts ...CallOption) (R, error) {
-	f := &struct {
-		result R
-		params P
-	}{params: params}
-	var err error
-	if byPointer[P](c) {
-		err = c.Call(ctx, string(m), &f.params, &f.result, opts...)
-	} else {
-		err = c.Call(ctx, string(m), params, &f.result, opts...)
+	if conn := direct[P](c); conn != nil {
+		return m.callDirect(ctx, conn, params, opts)
 	}
-	return f.result, err
+	var result R
+	err := c.Call(ctx, string(m), params, &result, opts...)
+	return result, err
 }
 
-// byPointer reports whether params of type P may go to c by their pointer, which
-// spares a copy: c is a connection that uses JSONv2, with nothing in between, so that
-// the JSON is the same.
-func byPointer[P any](c Caller) bool {
+// callDirect is Call without anybody in between. Params are encoded from a frame
+// and the result is decoded into it, and the frame stays with the slot of the call,
+// for the next one of these types.
+func (m Method[P, R]) callDirect(ctx context.Context, c *Conn, params P, opts []CallOption) (result R, err error) {
+	slot, r, err := c.begin(ctx, string(m), opts)
+	if err != nil {
+		return result, err
+	}
+	defer c.called(slot)
+	f, ok := slot.Kept.(*callFrame[P, R])
+	if !ok {
+		f = new(callFrame[P, R])
+		f.pooled = isData(reflect.TypeFor[P]()) && isData(reflect.TypeFor[R]())
+		slot.Kept = f
+	}
+	if !f.pooled {
+		f = new(callFrame[P, R])
+	}
+	f.params = params
+	err = c.complete(ctx, slot, r, &f.params, &f.result)
+	result = f.result
+	f.values = values[P, R]{}
+	return result, err
+}
+
+// values are what a call is about.
+type values[P, R any] struct {
+	params P
+	result R
+}
+
+// callFrame is the memory of a caller.
+type callFrame[P, R any] struct {
+	values[P, R]
+	pooled bool // no code of a user gets a pointer into it, which it could keep
+}
+
+// direct returns the connection that c is, with nothing in between, if params of
+// type P may go to it by their pointer: it uses JSONv2, and the JSON is the same.
+// Otherwise it returns nil.
+func direct[P any](c Caller) *Conn {
 	if conn, ok := c.(*Conn); ok {
 		c = conn.caller
 	}
-	o, ok := c.(outgoing)
-	return ok && o.c.plainJSON && reflect.TypeFor[P]().Kind() != reflect.Interface
+	if o, ok := c.(outgoing); ok && o.c.plainJSON && reflect.TypeFor[P]().Kind() != reflect.Interface {
+		return o.c
+	}
+	return nil
 }
 
 // Handle registers f as the handler of the method, as Registry.Handle does.
@@ -62,8 +96,8 @@ type Notification[P any] string
 
 // Notify sends the notification to the other end of c.
 func (n Notification[P]) Notify(ctx context.Context, c Caller, params P) error {
-	if byPointer[P](c) {
-		return c.Notify(ctx, string(n), &params)
+	if conn := direct[P](c); conn != nil {
+		return conn.Notify(ctx, string(n), &params)
 	}
 	return c.Notify(ctx, string(n), params)
 }
@@ -94,9 +128,8 @@ type typed[P, R any] struct {
 // typedFrame holds what one request decodes into and is encoded from, so that
 // neither has to be made anew for each. The handler gets and gives copies.
 type typedFrame[P, R any] struct {
-	params P
-	result R
-	home   *sync.Pool // nil where user code may have kept a pointer into it
+	values[P, R]
+	home *sync.Pool // nil where user code may have kept a pointer into it
 }
 
 // frame is what has to be freed once the answer is encoded.
@@ -104,8 +137,7 @@ type frame interface{ free() }
 
 func (f *typedFrame[P, R]) free() {
 	if f.home != nil {
-		var zero R
-		f.result = zero
+		f.values = values[P, R]{}
 		f.home.Put(f)
 	}
 }
@@ -167,7 +199,7 @@ func (h *typed[P, R]) ServeRPC(ctx context.Context, req *Request) (any, error) {
 func (h *typed[P, R]) serveFrame(ctx context.Context, req *Request) (frame, any, error) {
 	f, ok := h.frames.Get().(*typedFrame[P, R])
 	if !ok {
-		f = &typedFrame[P, R]{}
+		f = new(typedFrame[P, R])
 		if h.pooled {
 			f.home = &h.frames
 		}

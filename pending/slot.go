@@ -43,6 +43,9 @@ type Slot[R any] struct {
 	Note   string
 	Began  time.Time
 
+	// Kept is the caller's own, and stays with the slot from one use to the next.
+	Kept any
+
 	table   *Table[R]
 	done    chan struct{} // room for one, so that settling never blocks
 	value   R             // written before done is sent to
@@ -90,7 +93,7 @@ func (s *Slot[R]) Hold() { s.holders.Add(1) }
 func (s *Slot[R]) Release() {
 	if s.holders.Add(-1) == 0 {
 		t := s.table
-		*s = Slot[R]{done: s.done}
+		*s = Slot[R]{done: s.done, Kept: s.Kept}
 		t.pool.Put(s)
 	}
 }
