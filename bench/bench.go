@@ -18,9 +18,6 @@ type bench struct {
 
 	results []load.Result
 	idle    []load.Memory
-
-	// best holds the rates that open loops take their share of.
-	best []float64
 }
 
 // play measures round by round, so that a slow minute of the machine falls on
@@ -50,22 +47,9 @@ func (b *bench) step(ctx context.Context, s step, round int) error {
 		b.idle = append(b.idle, m)
 		return nil
 	}
-	if s.share > 0 {
-		if len(b.best) == 0 { // that load was not asked for
-			r, err := b.run(ctx, maximum)
-			if err != nil {
-				return err
-			}
-			b.best = append(b.best, r.PerSecond)
-		}
-		s.Rate = s.share * median(b.best)
-	}
 	r, err := b.run(ctx, s.Load)
 	if err != nil {
 		return err
-	}
-	if s.Load == maximum {
-		b.best = append(b.best, r.PerSecond)
 	}
 	r.System, r.Round = b.system.Name, round
 	b.results = append(b.results, r)

@@ -9,15 +9,8 @@ import (
 // step is one line of the table: a load, or idle connections.
 type step struct {
 	load.Load
-
-	// share of the measured maximum makes a load an open one.
-	share float64
-
 	idle int // connections; the load has only a name then
 }
-
-// maximum is the load whose rate the open loops have a share of.
-var maximum = load.Load{Name: "typed 64 B, 256 in flight", Kind: load.Typed, Size: 64, InFlight: 256}
 
 // steps is everything there is to measure, in the order of the table, which has
 // idle connections at its end.
@@ -50,10 +43,9 @@ func steps(cfg config) []step {
 			Kind: load.Notify, Size: 64, InFlight: senders,
 		}})
 	}
-	// What only changes one thing about the maximum is to be compared with it.
+	// What only changes one thing about 256 calls in flight is to be compared with them.
 	like := func(name string, change func(*step)) {
-		s := step{Load: maximum}
-		s.Name = name
+		s := step{Load: load.Load{Name: name, Kind: load.Typed, Size: 64, InFlight: 256}}
 		change(&s)
 		all = append(all, s)
 	}
@@ -61,7 +53,7 @@ func steps(cfg config) []step {
 	like("wss, typed 64 B, 256 in flight", func(s *step) { s.TLS = true })
 	for _, share := range []float64{0.5, 0.8} {
 		like(fmt.Sprintf("open loop at %.0f %% of 256 in flight", 100*share), func(s *step) {
-			s.share = share
+			s.Share = share
 			s.InFlight = 4096
 		})
 	}

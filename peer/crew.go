@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"runtime"
 	"sync"
 	"time"
 )
@@ -8,6 +9,7 @@ import (
 const (
 	crewKept = 64          // goroutines that wait for work at most
 	crewIdle = time.Second // after so long without any they end
+	crewTurn = 32          // requests one of them runs before it lets others have the processor
 )
 
 // crew runs the requests of a connection. Every request gets a goroutine at
@@ -66,7 +68,7 @@ func (c *Conn) callOne() {
 // work is one goroutine of the crew.
 func (c *Conn) work() {
 	w := &c.crew
-	returned := false
+	returned, ran := false, 0
 	defer func() {
 		if !returned { // a handler ended its goroutine (runtime.Goexit)
 			c.handover()
@@ -89,6 +91,11 @@ func (c *Conn) work() {
 			w.mu.Unlock()
 		} else {
 			c.callOne()
+		}
+		if ran++; ran%crewTurn == 0 {
+			// Otherwise, while requests keep coming, who waits for this processor
+			// waits until the runtime takes it away, ten milliseconds on.
+			runtime.Gosched()
 		}
 		if r.isNotification() {
 			c.runNotifications(r)

@@ -17,7 +17,11 @@ import (
 )
 
 // childEnv makes a process the child of Idle; its value is "ADDRESS COUNT".
-const childEnv = "DUET_BENCH_HOLD"
+// paceEnv makes it the pacemaker of an open loop.
+const (
+	childEnv = "DUET_BENCH_HOLD"
+	paceEnv  = "DUET_BENCH_PACE"
+)
 
 // dialers is how many connections the child opens at once.
 const dialers = 32
@@ -29,10 +33,14 @@ type childReport struct {
 	Reason string `json:"reason,omitempty"` // why there are not more
 }
 
-// Child does the work of Idle's child process and exits, in a process that Idle
-// started; in any other it returns at once. Call it first in main, and in TestMain
-// where tests use Idle.
+// Child does the work of a child process and exits, in a process that Idle or an
+// open loop started; in any other it returns at once. Call it first in main, and in
+// TestMain.
 func Child() {
+	if _, ok := os.LookupEnv(paceEnv); ok {
+		beat(os.Stdout)
+		os.Exit(0)
+	}
 	task, ok := os.LookupEnv(childEnv)
 	if !ok {
 		return

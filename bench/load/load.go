@@ -32,6 +32,7 @@ type Load struct {
 	InFlight int     `json:"inFlight"`           // calls at once; senders of notifications; at most so many in an open loop
 	Rate     float64 `json:"rate,omitempty"`     // arrivals a second, open loop; 0: closed loop
 	Calls    int     `json:"calls,omitempty"`    // how many, closed loop; 0: as many as fit the time
+	Share    float64 `json:"share,omitempty"`    // open loop at this share of what the same calls reach in a closed one, 256 in flight, just before
 	TLS      bool    `json:"tls,omitempty"`      // wss
 	Methods  int     `json:"methods,omitempty"`  // in the registry beside the called one
 	OpenCall bool    `json:"openCall,omitempty"` // one call stays open during the load; see Stay
@@ -71,6 +72,9 @@ type Setup struct {
 	Methods int // to register beside the echo
 }
 
+// open reports whether calls begin at a fixed rate.
+func (l Load) open() bool { return l.Rate > 0 || l.Share > 0 }
+
 // validate names the first field of l that cannot be meant, as its JSON does.
 func (l Load) validate() error {
 	switch {
@@ -84,9 +88,11 @@ func (l Load) validate() error {
 		return fmt.Errorf("rate %v is no rate", l.Rate)
 	case l.Calls < 0:
 		return fmt.Errorf("calls %d is negative", l.Calls)
-	case l.Rate > 0 && l.Calls > 0:
+	case l.Share < 0 || l.Share > 0 && l.Rate > 0:
+		return fmt.Errorf("share %v of the maximum: it is no share, or there is a rate too", l.Share)
+	case l.open() && l.Calls > 0:
 		return errors.New("rate and calls exclude each other")
-	case l.Kind == Notify && (l.Rate > 0 || l.Calls > 0):
+	case l.Kind == Notify && (l.open() || l.Calls > 0):
 		return errors.New("notifications have neither rate nor calls")
 	}
 	return nil

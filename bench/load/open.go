@@ -11,18 +11,14 @@ import (
 // maxWorkers bounds the calls at once.
 const maxWorkers = 4096
 
-// pace is how long an open loop sleeps between two looks at what is due: what it
-// adds to a call's time at most.
-const pace = 100 * time.Microsecond
-
 // open is a loop in which calls begin at a fixed rate, however long the others
 // take. The time of a call counts from when it was to begin: where the system
 // stalls, the calls that could not begin show it.
 type open struct {
 	magazine *magazine
 	rate     float64
-	workers  int // at most
-	sleep    func(time.Duration)
+	workers  int    // at most
+	wait     func() // for the next look at what is due
 	shots    []*shot
 
 	took   []time.Duration // by arrival; unanswered where there was no answer
@@ -70,7 +66,7 @@ func (o *open) drive(ctx context.Context) error {
 			}
 			due <- next
 		}
-		o.sleep(pace)
+		o.wait()
 	}
 	for _, due := range all {
 		close(due)

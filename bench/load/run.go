@@ -67,7 +67,7 @@ func run(ctx context.Context, p Pair, w *Wire, d time.Duration, r *Result) error
 	switch {
 	case l.Kind == Notify:
 		err = runNotify(ctx, m, w, d, r)
-	case l.Rate > 0:
+	case l.open():
 		err = runOpen(ctx, m, w, d, r)
 	default:
 		err = runClosed(ctx, m, w, d, r)
@@ -121,9 +121,29 @@ func runClosed(ctx context.Context, m *magazine, w *Wire, d time.Duration, r *Re
 // runOpen measures an open loop. It warms up at the same rate, so that nothing is
 // measured before the system has grown to it.
 func runOpen(ctx context.Context, m *magazine, w *Wire, d time.Duration, r *Result) error {
-	o := &open{magazine: m, rate: r.Load.Rate, workers: r.Load.InFlight, sleep: time.Sleep}
-	if false {
-		o.sleep = time.Sleep
+	if r.Load.Share > 0 {
+		// What the machine gives changes from minute to minute.
+		// The first drive is to warm up.
+		var rate float64
+		for range 2 {
+			c, start := newClosed(m, 256), time.Now()
+			if err := c.drive(ctx, min(d, warmUp), 0); err != nil {
+				return err
+			}
+			rate = float64(len(c.all())) / time.Since(start).Seconds()
+		}
+		r.Load.Rate = r.Load.Share * rate
+	}
+	o := &open{magazine: m, rate: r.Load.Rate, workers: r.Load.InFlight}
+	if w == nil { // no sockets: the time may be a bubble's
+		o.wait = func() { time.Sleep(pace) }
+	} else {
+		beat, err := startPacemaker(ctx)
+		if err != nil {
+			return err
+		}
+		defer beat.stop()
+		o.wait = beat.wait
 	}
 	o.makeRoom(min(d, warmUp))
 	if err := o.drive(ctx); err != nil {

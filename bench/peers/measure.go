@@ -69,14 +69,6 @@ func (b *bench) measure(ctx context.Context, c cell, round int) {
 		}
 	}
 	t := task{Load: c.load, Time: b.time, Idle: c.idle}
-	if c.share > 0 {
-		maximum, ok := b.report.figure(c.maximum(), perSecond)
-		if !ok {
-			b.progress.say(fmt.Sprintf("%s: left out, since %s was not measured", c.key(), c.maximum()))
-			return
-		}
-		t.Load.Rate = c.share * maximum.median
-	}
 	p, err := b.process(ctx, c)
 	if err != nil {
 		fail(err)

@@ -22,9 +22,8 @@ type cell struct {
 	load   load.Load
 	label  string // of its row, where that is more than the system's name
 
-	share float64 // open loop: the rate, of the system's own closed maximum
-	idle  int     // connections to hold, instead of a load
-	once  bool    // in the first round only
+	idle int  // connections to hold, instead of a load
+	once bool // in the first round only
 }
 
 // key names the cell in results. The rate of an open loop is no part of it.
@@ -104,7 +103,7 @@ func plan(short bool) []group {
 		cells := cellsOf(load.Load{Name: name, Kind: load.Typed, Size: 64, InFlight: 4096}, "", pair, []string{systems.GRPCStreamName})
 		cells = append(cells, cellsOf(load.Load{Name: name, Kind: load.Raw, Size: 64, InFlight: 4096}, "", []string{systems.CoalescedName})...)
 		for i := range cells {
-			cells[i].share = share
+			cells[i].load.Share = share
 		}
 		return cells
 	}
@@ -193,8 +192,3 @@ func (c cell) cost(d time.Duration) time.Duration {
 
 // fits reports whether the cell is measured in this round, from 1.
 func (c cell) fits(round int) bool { return !c.once || round == 1 }
-
-// maximum names the cell whose rate an open loop's is a share of.
-func (c cell) maximum() string {
-	return c.system + " " + fmt.Sprintf("%s-64B-256", c.load.Kind)
-}

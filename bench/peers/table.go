@@ -61,7 +61,7 @@ func (r *report) ratio(g group, c cell, rate spread) string {
 			duet, ok = r.figure(g.cells[i].key(), perSecond)
 		}
 	}
-	if !ok || rate.median == 0 || c.share > 0 {
+	if !ok || rate.median == 0 || c.load.Share > 0 {
 		return ""
 	}
 	return fmt.Sprintf("x%.2f", duet.median/rate.median)
