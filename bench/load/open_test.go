@@ -75,3 +75,23 @@ func TestOpenMissed(t *testing.T) {
 		}
 	})
 }
+
+// TestOpenShare wants half of what a closed loop reaches: 256 calls of 10 ms at
+// once are 25,600 a second.
+func TestOpenShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pair := &fake{call: func(_ context.Context, in, out *load.Doc) error {
+			time.Sleep(10 * time.Millisecond)
+			*out = *in
+			return nil
+		}}
+		l := load.Load{Kind: load.Typed, Size: 64, InFlight: 4096, Share: 0.5}
+		r, err := load.Run(t.Context(), pair, nil, l, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Load.Rate != 12_800 || r.Calls != 12_800 || r.Missed != 0 {
+			t.Errorf("Run = %d calls at a rate of %v, %d missed; want 12800 at 12800, none missed", r.Calls, r.Load.Rate, r.Missed)
+		}
+	})
+}
