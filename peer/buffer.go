@@ -88,7 +88,7 @@ func (b *buffer) move(n int) {
 // trim moves what b holds to a smaller buffer where it holds much less than it
 // could: what is queued must not be more than is counted.
 func (b *buffer) trim() {
-	if cap(b.b) > 8*minBuffer && len(b.b) < cap(b.b)/4 {
+	if cap(b.b) > minBuffer && len(b.b) <= cap(b.b)/2 {
 		b.move(0)
 	}
 }

@@ -93,19 +93,18 @@ func (c *Conn) complete(ctx context.Context, slot *pending.Slot[reply], r *reque
 		c.yields(r, slot)
 		defer c.yieldsNot(slot.ID)
 	}
-	sent := pending.NotSent
-	err := c.send(ctx, slot, slot.Method, params)
-	if err == nil {
-		var rep reply
-		if rep, err = c.wait(ctx, slot); err != nil {
-			sent = slot.State()
-		} else {
-			sent = pending.Sent
-			err = c.takeReply(rep, result)
-		}
-	}
-	if err != nil {
+	fail := func(sent pending.State, err error) error {
 		return &CallError{Method: slot.Method, Note: slot.Note, Sent: sent, Err: err}
+	}
+	if err := c.send(ctx, slot, slot.Method, params); err != nil {
+		return fail(slot.State(), err)
+	}
+	rep, err := c.wait(ctx, slot)
+	if err != nil {
+		return fail(slot.State(), err)
+	}
+	if err := c.takeReply(rep, result); err != nil {
+		return fail(pending.Sent, err)
 	}
 	return nil
 }

@@ -141,11 +141,13 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 	if _, ok := opts.Handler.(*Registry); ok {
 		c.plain = c.plainJSON
 	}
-	if t, ok := t.(tryWriter); ok {
-		c.tryWrite = t.TryWrite
-	}
-	if t, ok := t.(growReader); ok {
-		c.readGrow, c.grow = t.ReadGrow, c.growReading
+	if isItself(t) {
+		if t, ok := t.(tryWriter); ok {
+			c.tryWrite = t.TryWrite
+		}
+		if t, ok := t.(growReader); ok {
+			c.readGrow, c.grow = t.ReadGrow, c.growReading
+		}
 	}
 	c.valueRules.Depth = max(1, or(c.rules.Depth, 1000)-3) // array, message, error object
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())

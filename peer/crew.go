@@ -65,21 +65,16 @@ func (c *Conn) callOne() {
 	}
 }
 
-// work is one goroutine of the crew.
+// work is one goroutine of the crew. A handler may end it (runtime.Goexit): where
+// requests wait, another is on its way already.
 func (c *Conn) work() {
 	w := &c.crew
-	returned, ran := false, 0
-	defer func() {
-		if !returned { // a handler ended its goroutine (runtime.Goexit)
-			c.handover()
-		}
-	}()
+	ran := 0
 	w.mu.Lock()
 	w.coming = false
 	for {
 		if w.first == len(w.ready) {
 			if !c.park() {
-				returned = true
 				return
 			}
 			continue
@@ -104,17 +99,6 @@ func (c *Conn) work() {
 		}
 		w.mu.Lock()
 	}
-}
-
-// handover replaces a goroutine that ended in the middle of a request.
-func (c *Conn) handover() {
-	w := &c.crew
-	w.mu.Lock()
-	if w.first < len(w.ready) {
-		c.callOne()
-		return
-	}
-	w.mu.Unlock()
 }
 
 // park waits for work, and reports whether there is any. It is called with w.mu

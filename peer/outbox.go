@@ -110,35 +110,45 @@ func (c *Conn) acquire(ctx context.Context, n int) (int64, error) {
 // after: what the other end does not read must not pile up here. The result that
 // an answer to r will be encoded from counts against InFlightBytes meanwhile.
 func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, t *text) error {
-	for {
-		buf := c.buffers.get(c.out.expected())
-		if err := c.encode(buf, t); err != nil {
-			buf.release()
-			c.out.room.Release(m.room)
-			return err
-		}
-		n := len(buf.b)
-		c.out.expect(n)
-		if w := c.out.weight(n); m.room == 0 && c.out.room.TryAcquire(w) {
-			m.room = w
-		}
-		if m.room > 0 {
-			buf.trim()
-			m.buf = buf
-			return nil
-		}
-		buf.release()
-		if t.r != nil {
-			c.mu.Lock()
-			c.served.bytes += int64(n)
-			t.r.size += int64(n)
-			c.mu.Unlock()
-		}
-		var err error
-		if m.room, err = c.acquire(ctx, n); err != nil {
-			return err
-		}
+	if err := c.encodeInto(m, t); err != nil {
+		return err
 	}
+	n := len(m.buf.b)
+	c.out.expect(n)
+	if w := c.out.weight(n); c.out.room.TryAcquire(w) {
+		m.room = w
+		return nil
+	}
+	m.buf.release()
+	m.buf = nil
+	if t.r != nil {
+		c.mu.Lock()
+		c.served.bytes += int64(n)
+		t.r.size += int64(n)
+		c.mu.Unlock()
+	}
+	var err error
+	if m.room, err = c.acquire(ctx, n); err != nil {
+		return err
+	}
+	defer func() {
+		if m.buf == nil { // it failed, or user code ended the goroutine
+			c.out.room.Release(m.room)
+		}
+	}()
+	return c.encodeInto(m, t)
+}
+
+// encodeInto gives m a buffer with t in it.
+func (c *Conn) encodeInto(m *outgoingMessage, t *text) error {
+	buf := c.buffers.get(c.out.expected())
+	if err := c.encode(buf, t); err != nil {
+		buf.release()
+		return err
+	}
+	buf.trim()
+	m.buf = buf
+	return nil
 }
 
 // awaitRoom waits until nobody else waits for room.
@@ -169,6 +179,10 @@ func (c *Conn) push(m *outgoingMessage, alone bool) error {
 		}
 		o.mu.Lock()
 		o.writing = false // what follows starts the writer
+		if o.closed {
+			o.mu.Unlock()
+			return c.endCause()
+		}
 		m.hold()
 		o.queue = slices.Insert(o.queue, 0, *m)
 	} else {
@@ -186,7 +200,7 @@ func (c *Conn) writeInline(m *outgoingMessage) bool {
 	m.leaving = true
 	if m.leave() {
 		took, flushed := c.tryOnce(m.buf.b)
-		if !flushed {
+		if !took || !flushed {
 			m.taken = took
 			return false
 		}
@@ -342,7 +356,7 @@ func (c *Conn) parkWriter() bool {
 func (o *outbox) dismiss() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.parked {
+	if o.parked && !o.writing { // otherwise somebody is about to wake it
 		o.parked = false
 		o.wake <- false
 		o.queue, o.spare, o.msgs = nil, nil, nil

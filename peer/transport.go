@@ -1,14 +1,19 @@
 package peer
 
-import "context"
+import (
+	"context"
+	"reflect"
+)
 
 // Transport carries whole messages, in order, both ways. wsconn.Conn is one,
 // [Pipe] makes two in memory, and a package above can wrap another.
 //
-// A Transport may have two methods more, with the meaning and the signatures that
-// they have in wsconn.Conn: TryWrite, so that a message that goes alone is written
-// by the goroutine that sends it, and ReadGrow, so that an idle connection holds
-// no buffer. One that wraps another may leave them out.
+// A Transport may have more methods, with the meaning and the signatures that they
+// have in wsconn.Conn: TryWrite, so that a message that goes alone is written by
+// the goroutine that sends it, and ReadGrow, so that an idle connection holds no
+// buffer. They are used only where it has a method Self too, which returns the
+// Transport itself: so one that embeds another, and with it these methods, gets
+// every message through its own Read and Write.
 type Transport interface {
 	// Read waits for the next message and appends it to buf, which may be nil.
 	// The caller owns buf and what is returned. One Read runs at a time. After
@@ -28,6 +33,12 @@ type Transport interface {
 	// WebSocketClose() (code int, reason string) says what to tell the other
 	// end. It may be called at any time, and again.
 	Close(cause error) error
+}
+
+// isItself reports whether the optional methods of t are its own.
+func isItself(t Transport) bool {
+	s, ok := t.(interface{ Self() any })
+	return ok && reflect.TypeOf(t).Comparable() && s.Self() == any(t)
 }
 
 // tryWriter is a Transport that can write without waiting. It is called in the

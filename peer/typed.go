@@ -41,15 +41,17 @@ func (m Method[P, R]) callDirect(ctx context.Context, c *Conn, params P, opts []
 	if !ok {
 		f = new(callFrame[P, R])
 		f.pooled = isData(reflect.TypeFor[P]()) && isData(reflect.TypeFor[R]())
-		slot.Kept = f
 	}
-	if !f.pooled {
-		f = new(callFrame[P, R])
-	}
+	slot.Kept = nil // until it is known that nobody's values are in it
 	f.params = params
 	err = c.complete(ctx, slot, r, &f.params, &f.result)
 	result = f.result
-	f.values = values[P, R]{}
+	if f.pooled {
+		f.values = values[P, R]{}
+		slot.Kept = f
+	} else {
+		slot.Kept = &callFrame[P, R]{} // that these are not
+	}
 	return result, err
 }
 
@@ -66,16 +68,21 @@ type callFrame[P, R any] struct {
 }
 
 // direct returns the connection that c is, with nothing in between, if params of
-// type P may go to it by their pointer: it uses JSONv2, and the JSON is the same.
-// Otherwise it returns nil.
+// type P are to go to it by their pointer: it uses JSONv2, the JSON is the same, and
+// P is nothing that fits an interface as it is. Otherwise it returns nil.
 func direct[P any](c Caller) *Conn {
 	if conn, ok := c.(*Conn); ok {
 		c = conn.caller
 	}
-	if o, ok := c.(outgoing); ok && o.c.plainJSON && reflect.TypeFor[P]().Kind() != reflect.Interface {
+	if o, ok := c.(outgoing); ok && o.c.plainJSON && !isReference(reflect.TypeFor[P]()) {
 		return o.c
 	}
 	return nil
+}
+
+// isReference reports whether a t is a pointer, or an interface that may hold one.
+func isReference(t reflect.Type) bool {
+	return t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer
 }
 
 // Handle registers f as the handler of the method, as Registry.Handle does.
@@ -119,7 +126,7 @@ type none struct{}
 type typed[P, R any] struct {
 	run      func(context.Context, P) (R, error)
 	optional bool
-	open     bool      // R is an interface, whose value may be anything
+	open     bool      // R is a reference, which is the result itself
 	pooled   bool      // no code of a user gets a pointer into a frame
 	fields   []string  // JSON names in order, where the params may be positional
 	frames   sync.Pool // of *typedFrame[P, R]
@@ -175,7 +182,7 @@ func (h *typed[P, R]) describe(method string, reg *handling) {
 	reg.params = t
 	reg.framed = h
 	h.pooled = isData(t) && isData(reflect.TypeFor[R]())
-	h.open = reflect.TypeFor[R]().Kind() == reflect.Interface
+	h.open = isReference(reflect.TypeFor[R]())
 	refuseScalar(method, t)
 	h.optional = reg.optional || t.Kind() == reflect.Struct && t.NumField() == 0
 	if reg.positional {
@@ -206,8 +213,10 @@ func (h *typed[P, R]) serveFrame(ctx context.Context, req *Request) (frame, any,
 	}
 	err := h.decode(req, &f.params)
 	params := f.params
-	var zero P
-	f.params = zero
+	if h.pooled { // the handler's alone
+		var zero P
+		f.params = zero
+	}
 	if err == nil {
 		f.result, err = h.run(ctx, params)
 	}

@@ -14,7 +14,7 @@
 //   - A connection must be read all the time: pongs, pings and close frames are seen by Read only.
 //   - Close returns at once; the close handshake takes at most 5 s behind it. So does every other end.
 //   - The reader never waits for a writer: a ping that comes is answered from beside it.
-//   - An idle connection has one timer, for the next ping, and no goroutine.
+//   - An idle connection has one timer, for the next ping, no goroutine, and over TCP no buffer.
 //
 // It checks the framing of messages, not their text: whether a message is UTF-8 is for whoever parses it to find
 // and to say by Close(ErrInvalidUTF8).
@@ -62,7 +62,7 @@ func newConn(opts Options, client bool) *Conn {
 // start takes over the socket after the handshake.
 func (c *Conn) start(ws *websocket.Conn, sock *socket) {
 	c.ws, c.sock = ws, sock
-	sock.use(c.opts.Buffers, c.client)
+	sock.use(c.opts.Buffers, c.client, c.opts.Compression)
 	ws.SetReadLimit(-1) // Read has its own, which ends the connection with the exact number
 	if c.opts.WriteTimeout > 0 {
 		c.writeTimer = time.AfterFunc(c.opts.WriteTimeout, c.writeOverdue)
@@ -70,6 +70,9 @@ func (c *Conn) start(ws *websocket.Conn, sock *socket) {
 	}
 	c.startPing()
 }
+
+// Self returns c. What embeds a Conn has this method too, and is known by it to be something else.
+func (c *Conn) Self() any { return c }
 
 // Subprotocol is the one both ends agreed on, or "" when they agreed on none.
 func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }

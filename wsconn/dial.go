@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -184,6 +185,9 @@ func (h *dialHook) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if stream, ok := resp.Body.(io.ReadWriteCloser); ok {
+		if reflect.TypeOf(resp.Body).String() != "*http.readWriteCloserBody" {
+			conn = nil // a RoundTripper that the Transport was given put something in between
+		}
 		h.sock = newSocket(stream, conn, nil, ahead)
 		h.stop = context.AfterFunc(h.ctx, h.sock.cut)
 		resp.Body = h.sock

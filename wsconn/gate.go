@@ -3,9 +3,10 @@ package wsconn
 import "sync/atomic"
 
 // A gate is a lock whose waiting can be one case of a select, and which costs one atomic step while nobody waits.
+// It is handed to whoever has waited longest: a busy writer must not keep a close frame or a pong from leaving.
 type gate struct {
-	state atomic.Int32  // open, shut, or shut with somebody who may wait
-	wake  chan struct{} // room for one
+	state atomic.Int32  // open, shut, or awaited: shut, and handed on through wake
+	wake  chan struct{} // room for one. Who receives from it has the gate
 }
 
 const (
@@ -17,25 +18,31 @@ const (
 func newGate() gate { return gate{wake: make(chan struct{}, 1)} }
 
 // try shuts the gate if it is open.
-func (g *gate) try() bool { return g.state.CompareAndSwap(gateOpen, gateShut) }
+func (g *gate) try() bool {
+	if g.state.CompareAndSwap(gateOpen, gateShut) {
+		return true
+	}
+	select {
+	case <-g.wake: // nobody was there to take it, or who waited gave up
+		return true
+	default:
+		return false
+	}
+}
 
-// claim shuts the gate if it is open; otherwise wake tells when to claim again.
-func (g *gate) claim() bool { return g.state.Swap(gateAwaited) == gateOpen }
+// ask is for who is about to wait. It reports whether the gate is the caller's at once; otherwise it is by
+// receiving from wake.
+func (g *gate) ask() bool { return g.state.Swap(gateAwaited) == gateOpen }
 
 func (g *gate) lock() {
-	if g.try() {
-		return
-	}
-	for !g.claim() {
+	if !g.try() && !g.ask() {
 		<-g.wake
 	}
 }
 
+// unlock is the owner's.
 func (g *gate) unlock() {
-	if g.state.Swap(gateOpen) == gateAwaited {
-		select {
-		case g.wake <- struct{}{}:
-		default: // whoever takes the one that is there claims again
-		}
+	if !g.state.CompareAndSwap(gateShut, gateOpen) {
+		g.wake <- struct{}{} // only the owner sends, so there is room
 	}
 }

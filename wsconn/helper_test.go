@@ -171,8 +171,10 @@ func readFrame(r io.Reader) (frame, error) {
 	}
 	payload := make([]byte, n)
 	_, err := io.ReadFull(r, payload)
-	for i := range payload {
-		payload[i] ^= key[i%4]
+	if key != [4]byte{} {
+		for i := range payload {
+			payload[i] ^= key[i%4]
+		}
 	}
 	return frame{head[0], payload}, err
 }

@@ -1,12 +1,13 @@
 package wsconn
 
 import (
+	"math"
 	"runtime"
 	"slices"
 )
 
-// idleBuffer is what a connection waits with, in bytes, where it cannot wait without a buffer.
-const idleBuffer = 1 << 10
+// idleBuffer is what a connection waits and reads with, in bytes, where it cannot wait without a buffer.
+const idleBuffer = 4 << 10
 
 // directRead is the least that is read past the buffer, right to where it belongs.
 const directRead = 16 << 10
@@ -32,12 +33,13 @@ type inflow struct {
 	gate   gate         // shut while somebody reads; guards all below
 	lent   *[chunk]byte // of buffers, nil for none
 	idle   []byte       // nil until needed
-	unread []byte       // what was read and nobody has taken, a part of one of these two
-	asked  int          // bytes that the last read was for at most
-	full   bool         // it got so many
-	frame  int          // bytes of the last data frame
-	left   int64        // bytes that the library may still take of the frame it reads
-	ahead  int          // the most bytes that the stream may hold above its descriptor
+	unread []byte       // what was read and nobody has taken, a part of one of these two, or of part
+	part   [maxHeader]byte
+	asked  int   // bytes that the last read was for at most
+	full   bool  // it got so many
+	frame  int   // bytes of the last data frame
+	left   int64 // bytes that the library may still take of the frame it reads
+	ahead  int   // the most bytes that the stream may hold above its descriptor
 }
 
 func (f *inflow) init(s *socket, early []byte, ahead int) {
@@ -57,7 +59,11 @@ func (f *inflow) feed(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		f.left = int64(h.size) + max(h.length, 0)
+		if f.client && h.masked {
+			return 0, errMasked
+		}
+		f.left = max(h.length, 0)
+		f.left += min(int64(h.size), math.MaxInt64-f.left) // the library refuses so much
 	}
 	if len(f.unread) == 0 {
 		if err := f.fill(); err != nil {
@@ -91,7 +97,11 @@ func (f *inflow) message(h *header, buf []byte, grow func(buf []byte, n int) []b
 		at := len(buf)
 		if cap(buf) == at {
 			// What has come already is the measure of what may be believed to come.
-			buf = grow(buf, min(end-at, max(firstGrow, 8*(at-start+len(f.unread)))))
+			n, came := end-at, at-start+len(f.unread)
+			if n > firstGrow && n/8 > came {
+				n = max(firstGrow, 8*came)
+			}
+			buf = grow(buf, n)
 		}
 		into := buf[at:min(end, cap(buf))]
 		switch {
@@ -143,31 +153,25 @@ func (f *inflow) room() []byte {
 	}
 	f.unread = f.lent[:copy(f.lent[:], f.unread)] // to the front: a header is the most that is kept
 	free := f.lent[len(f.unread):]
-	return f.ask(free[:min(len(free), max(leastRead, burst*f.frame))])
+	return f.ask(free[:min(len(free), max(leastRead, burst*min(f.frame, chunk)))])
 }
 
-// giveBack drops the buffer that room took, unless something is in it.
+// giveBack drops the buffer that room took: all that can be in it is a part of a header.
 func (f *inflow) giveBack() {
-	if len(f.unread) == 0 && f.lent != nil {
+	if f.lent != nil {
+		f.unread = f.part[:copy(f.part[:], f.unread)]
 		f.buffers.give(f.lent)
-		f.lent, f.unread = nil, nil
+		f.lent = nil
 	}
 }
 
-// waiting returns where to read to while nobody knows when that will be: a small buffer of the connection's own,
-// and a large one while it keeps coming.
+// waiting returns where to read to while nobody knows when that will be, and cannot: a small buffer of the
+// connection's own. What is large is read past it.
 func (f *inflow) waiting() []byte {
-	if f.full {
-		return f.room()
-	}
 	if f.idle == nil {
 		f.idle = make([]byte, max(idleBuffer, f.ahead))
 	}
 	f.unread = f.idle[:copy(f.idle, f.unread)]
-	if f.lent != nil {
-		f.buffers.give(f.lent)
-		f.lent = nil
-	}
 	return f.ask(f.idle[len(f.unread):])
 }
 

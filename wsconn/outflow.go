@@ -77,26 +77,35 @@ func (c *Conn) putFrame(msg []byte) error {
 			return err
 		}
 	}
-	var key [4]byte
-	k := c.key()
-	copy(key[:], k)
-	o.n = len(appendTextHeader(o.buf[:o.n], len(msg), k))
-	if k == nil && len(msg) >= uncopied {
+	key := c.key()
+	if key == nil && len(msg) >= uncopied {
+		o.n = len(appendTextHeader(o.buf[:o.n], len(msg), nil))
 		return c.flushWith(msg)
 	}
-	for at := 0; at < len(msg); {
-		if o.n == chunk {
-			if err := c.flush(); err != nil {
-				return err
-			}
+	for rest := o.put(msg, key); len(rest) > 0; {
+		if err := c.flush(); err != nil {
+			return err
 		}
-		n := copy(o.buf[o.n:], msg[at:])
-		if k != nil {
-			mask(o.buf[o.n:o.n+n], key, at)
-		}
-		o.n, at = o.n+n, at+n
+		rest = o.add(rest, key, len(msg)-len(rest))
 	}
 	return nil
+}
+
+// put puts a header, for which there is room, and as much of msg as there is room for into the buffer, and returns
+// the rest.
+func (o *outflow) put(msg, key []byte) (rest []byte) {
+	o.n = len(appendTextHeader(o.buf[:o.n], len(msg), key))
+	return o.add(msg, key, 0)
+}
+
+// add puts as much of a payload, from offset on, as there is room for into the buffer, and returns the rest.
+func (o *outflow) add(payload, key []byte, offset int) (rest []byte) {
+	n := copy(o.buf[o.n:], payload)
+	if key != nil {
+		mask(o.buf[o.n:o.n+n], [4]byte(key), offset)
+	}
+	o.n += n
+	return payload[n:]
 }
 
 // uncopied is the least message that leaves from where it is, in bytes. A client's never does, since it is masked.

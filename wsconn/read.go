@@ -71,6 +71,9 @@ func (c *Conn) nextFrame(buf []byte, grow func([]byte, int) []byte) (msg []byte,
 	in := &c.sock.in
 	in.gate.lock()
 	defer in.gate.unlock()
+	if in.left > 0 { // the library is in the middle of a frame
+		return nil, false, nil
+	}
 	h, err := in.next()
 	switch {
 	case err != nil:

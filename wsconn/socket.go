@@ -29,6 +29,7 @@ type socket struct {
 
 	frames gate // shut while a frame is being written
 	said   bool // a close frame is out, so nothing may follow; guarded by frames
+	pieces bool // the library writes data frames too, in pieces
 
 	budget atomic.Int64 // bytes that may yet be read, once closing
 	muted  atomic.Bool  // the library is cut off: reads nothing, closes nothing
@@ -49,8 +50,10 @@ func newSocket(rwc io.ReadWriteCloser, conn net.Conn, early []byte, ahead int) *
 	return s
 }
 
-// use says where the buffers come from and which end this is, before the first Read.
-func (s *socket) use(buffers *Buffers, client bool) { s.in.buffers, s.in.client = buffers, client }
+// use says where the buffers come from, which end this is, and what the library writes, before the first Read.
+func (s *socket) use(buffers *Buffers, client, compression bool) {
+	s.in.buffers, s.in.client, s.pieces = buffers, client, compression
+}
 
 // Read is the library's, which gets whole frames and never a byte behind the one it asked for. It never returns
 // io.EOF nor io.ErrUnexpectedEOF: by these the library also knows the end of a message, and takes one cut short by
@@ -94,21 +97,23 @@ func (s *socket) Write(p []byte) (int, error) {
 	if s.said {
 		return 0, errSaid
 	}
-	s.said = len(p) > 0 && p[0] == bitFin|opClose
+	// Of pieces no one knows where a frame begins; with Compression, nothing but control frames comes from Conn.
+	s.said = !s.pieces && len(p) > 0 && p[0] == bitFin|opClose
 	return s.write(p)
 }
 
 func (s *socket) awaitFrames() bool {
 	patience := time.NewTimer(closeTimeout)
 	defer patience.Stop()
-	for !s.frames.claim() {
-		select {
-		case <-s.frames.wake:
-		case <-patience.C:
-			return false
-		}
+	if s.frames.ask() {
+		return true
 	}
-	return true
+	select {
+	case <-s.frames.wake:
+		return true
+	case <-patience.C:
+		return false
+	}
 }
 
 // write hands p to the system. s.frames is shut.

@@ -54,7 +54,7 @@ func (c *Conn) TryWrite(msg []byte) (took, flushed bool) {
 	}
 	o := &c.out
 	o.buf = c.opts.Buffers.take()
-	_ = c.putFrame(msg) // there is room for it, so nothing is written yet
+	o.put(msg, c.key()) // there is room for all of it
 	n, err := low.write(o.buf[:o.n])
 	c.sock.note(err)
 	if n < o.n {
@@ -73,15 +73,13 @@ func (c *Conn) takeTurn(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("wsconn: write not begun: %w", ctxError(ctx))
 	}
-	if !c.turn.try() {
-		for !c.turn.claim() {
-			select {
-			case <-c.turn.wake:
-			case <-c.ended:
-				return c.cause
-			case <-ctx.Done():
-				return fmt.Errorf("wsconn: write not begun: %w", ctxError(ctx))
-			}
+	if !c.turn.try() && !c.turn.ask() {
+		select {
+		case <-c.turn.wake:
+		case <-c.ended:
+			return c.cause
+		case <-ctx.Done():
+			return fmt.Errorf("wsconn: write not begun: %w", ctxError(ctx))
 		}
 	}
 	if c.writeTimer != nil {

@@ -1,0 +1,83 @@
+//go:build !race
+
+package peer_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/peer/peertest"
+)
+
+// TestAllocations holds how many allocations both ends together make. They do not
+// depend on how busy the machine is, but a garbage collection empties the pools,
+// so each ceiling leaves room for that; a pool that is no longer used costs more
+// than the room. One allocation there always is: the context of the handler, which
+// may be kept and so is never used again.
+func TestAllocations(t *testing.T) {
+	r := &peer.Registry{}
+	typed := peer.Method[benchParams, benchParams]("typed")
+	typed.Handle(r, func(_ context.Context, p benchParams) (benchParams, error) { return p, nil })
+	r.Handle("raw", peer.HandlerFunc(func(_ context.Context, req *peer.Request) (any, error) { return req.Params, nil }))
+	event := peer.Notification[benchParams]("event")
+	event.Handle(r, func(context.Context, benchParams) error { return nil })
+	server, url := serve(t, &peer.Options{Handler: r})
+	socket := dial(t, url, nil)
+	conns(t, server, 1)
+	left, _ := peertest.Pair(t, nil, &peer.Options{Handler: r})
+	params := benchParams{A: 1, B: 2, C: "x"}
+	raw := json.RawMessage(`{"A":1,"B":2}`)
+
+	var got json.RawMessage // the caller's, which may use it again
+
+	for _, c := range []struct {
+		name       string
+		most, pipe float64 // over a WebSocket, and over a Pipe, which copies each message
+		do         func(ctx context.Context, c *peer.Conn) error
+	}{
+		// The context of the handler, and one of each pool's that lost it.
+		{"typed call", 3, 5, func(ctx context.Context, c *peer.Conn) error {
+			_, err := typed.Call(ctx, c, params)
+			return err
+		}},
+		// Besides: the request, which an untyped handler may keep, and the raw values,
+		// which go into an interface at each end.
+		{"raw call", 5, 7, func(ctx context.Context, c *peer.Conn) error {
+			return c.Call(ctx, "raw", raw, &got)
+		}},
+		// Besides the context, the params, which are sent by their pointer.
+		{"notification", 4, 5, func(ctx context.Context, c *peer.Conn) error { return event.Notify(ctx, c, params) }},
+		// WithCancel makes its context, the function that cancels, and, since this
+		// is waited for, its channel.
+		{"typed call that is cancelled after", 7, 9, func(ctx context.Context, c *peer.Conn) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			_, err := typed.Call(ctx, c, params)
+			return err
+		}},
+	} {
+		parent, cancel := context.WithCancel(t.Context())
+		for _, over := range []struct {
+			name string
+			conn *peer.Conn
+			most float64
+		}{{"WebSocket", socket, c.most}, {"Pipe", left, c.pipe}} {
+			run := func() {
+				if err := c.do(parent, over.conn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 200 { // fills the pools
+				run()
+			}
+			got := testing.AllocsPerRun(2000, run)
+			t.Logf("%s over a %s: %v", c.name, over.name, got)
+			if got > over.most {
+				t.Errorf("%s over a %s makes %v allocations, want at most %v", c.name, over.name, got, over.most)
+			}
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,102 @@
+package pending_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/duetrpc/duet/pending"
+)
+
+// wantPlaces fails t where the table keeps more places than most, or has as many
+// calls beside them as are not beside.
+func wantPlaces(t *testing.T, table *pending.Table[string], what string, most, beside int) {
+	t.Helper()
+	if p, b := table.Places(); p > most || b != beside {
+		t.Errorf("%s: %d places and %d calls beside, want at most %d and %d", what, p, b, most, beside)
+	}
+}
+
+// TestOneStaysOpen: the table does not grow while one call waits and a quarter of a million
+// others come and go, and finds it afterwards.
+func TestOneStaysOpen(t *testing.T) {
+	table := pending.New[string](0, 8)
+	open := add(t, table, "open")
+	first := open.ID
+	for i := range 250_000 {
+		s, err := table.Add("m", "")
+		if err != nil || s.ID != first+int64(i)+1 {
+			t.Fatalf("Add = %v, %v", s, err)
+		}
+		if !table.Settle(s.ID, "") {
+			t.Fatalf("Settle(%d) = false", s.ID)
+		}
+		_, _ = s.Wait(t.Context())
+		s.Release()
+	}
+	wantPlaces(t, table, "later", 64, 0)
+	if !table.Has(first) || table.Len() != 1 || !table.Settle(first, "at last") {
+		t.Error("the call that stayed open is lost")
+	}
+	if got, err := open.Wait(t.Context()); got != "at last" || err != nil {
+		t.Errorf("Wait = %q, %v", got, err)
+	}
+}
+
+// TestPlaceIsTaken: calls whose ids share a place are told apart, also from those
+// that are not there, and when the table grows.
+func TestPlaceIsTaken(t *testing.T) {
+	table := pending.New[string](0, 8)
+	open := add(t, table, "open") // 1
+	table.SetLast(16)
+	beside := add(t, table, "beside") // 17, which is 1 of 16
+	wantPlaces(t, table, "two at one place", 16, 1)
+	for id, want := range map[int64]bool{1: true, 17: true, 33: false, 0: false, -15: false, 1 << 40: false} {
+		if got := table.Has(id); got != want {
+			t.Errorf("Has(%d) = %t, want %t", id, got, want)
+		}
+	}
+	if table.Settle(33, "of another") {
+		t.Error("Settle(33) = true, where 1 and 17 wait")
+	}
+	for range 20 {
+		add(t, table, "more")
+	}
+	if p, _ := table.Places(); p < 32 {
+		t.Errorf("%d places for 22 calls", p)
+	}
+	for _, s := range []*pending.Slot[string]{open, beside} {
+		if !table.Settle(s.ID, s.Method) {
+			t.Fatalf("Settle(%d) = false after growing", s.ID)
+		}
+		if got, err := s.Wait(t.Context()); got != s.Method || err != nil {
+			t.Errorf("Wait of %s = %q, %v", s.Method, got, err)
+		}
+	}
+	if n := table.Len(); n != 20 {
+		t.Errorf("Len() = %d, want 20", n)
+	}
+}
+
+// TestBurst: a burst of calls is found in any order, and what it took is given
+// back once it is over.
+func TestBurst(t *testing.T) {
+	table := pending.New[string](0, 8)
+	slots := make([]*pending.Slot[string], 100_000)
+	for i := range slots {
+		slots[i] = add(t, table, "m")
+	}
+	if n := table.Len(); n != len(slots) {
+		t.Fatalf("Len() = %d", n)
+	}
+	rand.Shuffle(len(slots), func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
+	for i, s := range slots {
+		if i%2 == 0 {
+			s.Drop()
+		} else if !table.Settle(s.ID, "") {
+			t.Fatalf("Settle(%d) = false", s.ID)
+		}
+	}
+	wantPlaces(t, table, "after a burst", 0, 0)
+	add(t, table, "next")
+	wantPlaces(t, table, "the next", 16, 0)
+}
