@@ -2,14 +2,12 @@ package peer
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/pending"
 )
 
@@ -18,8 +16,7 @@ import (
 // when it is written. The reader may not wait; its answers have a room of their
 // own, and when that is full the connection ends.
 //
-// The writer is a goroutine that takes all there is and writes it at once. It is
-// started when needed, waits while the connection is busy, and ends with the crew.
+// Who writes takes all there is and writes it at once: see writer.go.
 type outbox struct {
 	room    *semaphore.Weighted
 	most    int64        // what room holds
@@ -193,42 +190,6 @@ func (c *Conn) push(m *outgoingMessage, alone bool) error {
 	return nil
 }
 
-// writeInline writes m; o.writing makes the caller the one owner of the
-// transport. It reports false where m is still to be queued, before all others.
-func (c *Conn) writeInline(m *outgoingMessage) bool {
-	o := &c.out
-	m.leaving = true
-	if m.leave() {
-		took, flushed := c.tryOnce(m.buf.b)
-		if !took || !flushed {
-			m.taken = took
-			return false
-		}
-	}
-	m.left()
-	o.room.Release(m.room)
-	o.mu.Lock()
-	o.writing = false
-	if len(o.queue)+len(o.cancels) > 0 {
-		c.startWriter()
-		return true
-	}
-	o.mu.Unlock()
-	c.checkDrained()
-	return true
-}
-
-// tryOnce is TryWrite of the transport.
-func (c *Conn) tryOnce(msg []byte) (took, flushed bool) {
-	defer func() {
-		if v := recover(); v != nil {
-			c.end(&writeError{c.panicked("Transport.TryWrite", v)})
-			took, flushed = true, false
-		}
-	}()
-	return c.tryWrite(msg)
-}
-
 // pushReserved queues an answer of the reader, or ends the connection: an
 // answer that others wait for is never dropped in silence.
 func (c *Conn) pushReserved(buf *buffer) {
@@ -267,138 +228,6 @@ func (c *Conn) pushCancel(id int64) {
 	c.startWriter()
 }
 
-// startWriter makes sure that the writer runs. It is called with o.mu held and
-// unlocks it.
-func (c *Conn) startWriter() {
-	o := &c.out
-	start := !o.writing
-	o.writing = true
-	wake := start && o.parked
-	o.parked = o.parked && !wake
-	o.mu.Unlock()
-	switch {
-	case wake:
-		o.wake <- true
-	case start && !c.spawn(c.write):
-		o.close()
-	}
-}
-
-// write is the writer: with writeInline, the one owner of the transport.
-func (c *Conn) write() {
-	o := &c.out
-	yielded := false
-	o.mu.Lock()
-	for {
-		n := len(o.queue) + len(o.cancels)
-		if n == 0 {
-			if !c.parkWriter() {
-				return
-			}
-			continue
-		}
-		if !yielded && c.active.Load() > int64(n) {
-			// Those that are about to send get their turn first, so that all of it
-			// goes out by one write.
-			yielded = true
-			o.mu.Unlock()
-			runtime.Gosched()
-			o.mu.Lock()
-			continue
-		}
-		yielded = false
-		queue, cancels := o.queue, o.cancels
-		o.queue, o.cancels = o.spare[:0], nil
-		o.mu.Unlock()
-		if err := c.writeAll(queue, cancels); err != nil {
-			c.end(&writeError{err})
-			return
-		}
-		var room, kept int64
-		for i := range queue {
-			queue[i].left()
-			queue[i].release()
-			room += queue[i].room
-			kept += queue[i].kept
-		}
-		clear(queue)
-		o.room.Release(room)
-		o.mu.Lock()
-		o.reserved -= kept
-		o.spare = queue
-	}
-}
-
-// parkWriter waits until there is something to write, and reports whether there
-// is. It is called with o.mu held and returns with it held if so.
-func (c *Conn) parkWriter() bool {
-	o := &c.out
-	o.writing = false
-	if o.closed {
-		o.mu.Unlock()
-		return false
-	}
-	if o.wake == nil {
-		o.wake = make(chan bool, 1)
-	}
-	o.parked = true
-	o.mu.Unlock()
-	c.checkDrained()
-	c.crew.arm(c)
-	if !<-o.wake {
-		return false
-	}
-	o.mu.Lock()
-	return true
-}
-
-// dismiss ends the writer if it waits, and what it kept for the next time.
-func (o *outbox) dismiss() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.parked && !o.writing { // otherwise somebody is about to wake it
-		o.parked = false
-		o.wake <- false
-		o.queue, o.spare, o.msgs = nil, nil, nil
-	}
-}
-
-// writeAll hands what was queued to the transport.
-func (c *Conn) writeAll(queue []outgoingMessage, cancels []int64) error {
-	msgs := c.out.msgs[:0]
-	flush := false
-	for i := range queue {
-		m := &queue[i]
-		switch {
-		case m.taken:
-			flush = true
-		case m.leaving || m.leave():
-			msgs = append(msgs, m.buf.b)
-		}
-	}
-	for _, id := range cancels {
-		msgs = append(msgs, c.opts.Profile.Cancel.message(id))
-	}
-	var err error
-	if len(msgs) > 0 || flush {
-		err = c.writeOnce(msgs)
-	}
-	clear(msgs)
-	c.out.msgs = msgs
-	return err
-}
-
-// writeOnce is Transport.Write; one that panics is broken, and ends no more than
-// the connection.
-func (c *Conn) writeOnce(msgs [][]byte) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = c.panicked("Transport.Write", v)
-		}
-	}()
-	return c.transport.Write(c.ctx, msgs...)
-}
-
 // leave marks the call in m as about to leave. It reports false where nobody
 // waits for it any more: then m stays. An array leaves in any case.
 func (m *outgoingMessage) leave() bool { return m.slot == nil || m.slot.Leave() }
@@ -432,17 +261,4 @@ func (m *outgoingMessage) release() {
 	for _, s := range m.slots {
 		s.Release()
 	}
-}
-
-// writeError is the cause of a connection whose transport failed to write.
-type writeError struct{ err error }
-
-func (e *writeError) Error() string { return "peer: write: " + e.err.Error() }
-func (e *writeError) Unwrap() error { return e.err }
-
-// message encodes the notification that gives up the call id.
-func (c Cancel) message(id int64) []byte {
-	params := append(codec.AppendString([]byte{'{'}, c.field()), ':')
-	params = append(codec.NumberID(id).AppendTo(params), '}')
-	return codec.AppendNotification(nil, c.method(), params)
 }
