@@ -150,3 +150,32 @@ func TestGoexitGivesRoomBack(t *testing.T) {
 		}
 	})
 }
+
+// A connection that is closed while a message is written inline ends all of its
+// goroutines, the one that would write the next among them.
+func TestCloseDuringInlineWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := peer.Pipe()
+		served := peer.New(b, &peer.Options{Handler: answer})
+		s := &slowly{Transport: a}
+		c := peer.New(s, nil)
+		if err := c.Notify(t.Context(), "n", nil); err != nil { // the writer was used, and waits
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		s.delay.Store(int64(500 * time.Millisecond))
+		called := make(chan error, 1)
+		go func() { called <- c.Call(t.Context(), "m", nil, nil) }()
+		time.Sleep(100 * time.Millisecond)
+		c.Close()
+		select {
+		case <-c.Done():
+		case <-time.After(time.Minute):
+			t.Error("Done is not closed a minute after Close")
+		}
+		if err := <-called; !errors.Is(err, peer.ErrClosed) {
+			t.Errorf("Call = %v, want ErrClosed", err)
+		}
+		<-served.Done()
+	})
+}

@@ -56,9 +56,12 @@ func (o *outbox) init(bytes int64) {
 
 func (o *outbox) close() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.closed, o.queue, o.cancels = true, nil, nil
-	o.mu.Unlock()
-	o.dismiss()
+	if o.parked {
+		o.parked = false
+		o.wake <- false
+	}
 }
 
 // expected is the size that the next message may have, from those before.
