@@ -14,7 +14,7 @@ const otherMethod = "_OTHER"
 // Stats are counts of a connection since it began, and what it holds now.
 type Stats struct {
 	ReceivedMessages, ReceivedBytes uint64 // envelopes
-	SentMessages, SentBytes         uint64 // envelopes of own calls and notifications
+	SentMessages, SentBytes         uint64 // envelopes of own calls and notifications, without the cancels that follow from contexts
 
 	// Methods counts incoming requests by registered method. "_OTHER" stands for
 	// all others, and for all where the Handler is neither a Registry nor a Chain

@@ -102,7 +102,7 @@ func style(size vg.Length, c color.Color, bold bool) draw.TextStyle {
 // bare is a plot without lines but the axis below.
 func bare(x string) *plot.Plot {
 	p := plot.New()
-	p.BackgroundColor = color.Transparent
+	p.BackgroundColor = nil // none: a transparent one has no colour that SVG knows
 	p.X.Label.Text = x
 	p.X.Label.TextStyle = alike(p.X.Label.TextStyle, 9, faint)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {

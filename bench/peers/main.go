@@ -54,7 +54,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.IntVar(&s.rounds, "rounds", 5, "how often everything is measured")
 	flags.DurationVar(&s.time, "time", 500*time.Millisecond, "how long each load is measured in each round, after a warm-up")
 	flags.BoolVar(&s.short, "short", false, "everything once, for a few milliseconds, without verdicts: whether all systems work")
-	flags.StringVar(&s.out, "out", filepath.Join("..", "results"), "folder for peers.json and the pictures")
+	flags.StringVar(&s.out, "out", "", "`folder` for peers.json and the pictures (default ../results; with -short none)")
 	flags.StringVar(&s.from, "from", "", "draw and judge the peers.json of an earlier run, measure nothing")
 	match := func(to **regexp.Regexp) func(string) error {
 		return func(text string) (err error) {
@@ -66,6 +66,9 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.Func("load", "`regexp` of the loads to measure, such as 'typed-64B-(16|256)$', 'notify', 'open' or 'idle'", match(&s.load))
 	if err := flags.Parse(args); err != nil {
 		return s, err
+	}
+	if s.out == "" && !s.short {
+		s.out = filepath.Join("..", "results")
 	}
 	set := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
@@ -116,8 +119,10 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) 
 
 // measure measures, or reads what an earlier run did.
 func (s settings) measure(ctx context.Context, groups []group, stderr *os.File) (*report, error) {
-	if err := os.MkdirAll(s.out, 0o755); err != nil { // now, and not after ten minutes
-		return nil, err
+	if s.out != "" {
+		if err := os.MkdirAll(s.out, 0o755); err != nil { // now, and not after ten minutes
+			return nil, fmt.Errorf("peers: %w", err)
+		}
 	}
 	if s.from != "" {
 		return readReport(s.from)
@@ -149,16 +154,20 @@ func (s settings) finish(r *report, groups []group, stdout io.Writer, stderr io.
 			fmt.Fprintln(stderr, "peers:", err)
 		}
 	}
-	if s.from == "" {
+	if s.from == "" && s.out != "" {
 		keep(r.write(filepath.Join(s.out, "peers.json")))
 	}
-	keep(pictures(r, s.out))
+	if s.out != "" {
+		keep(pictures(r, s.out))
+	}
 	fmt.Fprintf(stdout, "%s, %d cores, %s, %s/%s, %s\n", r.Environment.CPU, r.Environment.Cores,
 		r.Environment.Go, r.Environment.OS, r.Environment.Arch, r.Date.Format(time.DateOnly))
 	fmt.Fprintf(stdout, "medians of %d interleaved rounds of %v, both ends in one process; duet: how many times its rate is the row's\n", r.Rounds, r.Time)
 	printTables(stdout, groups, r)
 	missed := 0
-	if !r.Short {
+	if r.Short {
+		fmt.Fprintln(stdout, "\nnothing is judged: this was a short run")
+	} else {
 		missed = printVerdicts(stdout, judge(verdicts(), r, groups))
 	}
 	for _, text := range r.Failed {

@@ -35,7 +35,8 @@ func printTables(w io.Writer, groups []group, r *report) {
 			}
 			if c.load.OpenCall {
 				bytes, _ := r.figure(c.key(), func(l load.Result) float64 { return float64(l.Grown) })
-				fmt.Fprintf(w, "  the heap grew by %s bytes in %s calls\n", thousands(bytes.median), thousands(float64(c.load.Calls)))
+				made, _ := r.figure(c.key(), func(l load.Result) float64 { return float64(l.Calls) })
+				fmt.Fprintf(w, "  the heap grew by %s bytes in %s calls\n", thousands(bytes.median), thousands(made.median))
 			}
 		}
 	}

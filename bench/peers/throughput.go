@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"image/color"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -151,7 +152,8 @@ func (n names) Plot(c draw.Canvas, p *plot.Plot) {
 		end := v.points[len(v.points)-1].X
 		ends[end] = append(ends[end], v)
 	}
-	for end, curves := range ends {
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		curves := ends[end]
 		slices.SortFunc(curves, func(a, b curve) int {
 			return cmp.Compare(a.points[len(a.points)-1].Y, b.points[len(b.points)-1].Y)
 		})
