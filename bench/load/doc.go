@@ -68,7 +68,7 @@ func lines(i int) string {
 		"Résumé du fichier: 14 fonctions, dont 3 sans tests; voir la liste ci-dessous.",
 		"2026-01-17T09:30:12Z INFO request done method=agent.run status=ok duration=1.42s",
 		"Next: run the tests again (テスト), and look at what has changed since yesterday.",
-		"/work/repo/main.go:118:22: cannot use id (variable of type int64) as string value",
+		"agent/plan/main.go:118:22: cannot use id (variable of type int64) as string value",
 		"I'll read the config first, then change the two call sites and run the tests \u2713",
 	}
 	var b strings.Builder
