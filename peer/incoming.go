@@ -32,7 +32,8 @@ type incoming struct {
 	since   time.Time // a call: when it began to wait for them
 }
 
-// served is what the other end makes this end hold. Guarded by Conn.mu.
+// served is what the other end makes this end hold. Guarded by Conn.mu, save what
+// is atomic.
 type served struct {
 	calls     received
 	inFlight  int

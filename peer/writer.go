@@ -15,8 +15,7 @@ import (
 // transport. It reports false where m is still to be queued, before all others.
 func (c *Conn) writeInline(m *outgoingMessage) bool {
 	o := &c.out
-	m.leaving = true
-	if m.leave() {
+	if m.leaving = m.leave(); m.leaving {
 		took, flushed := c.tryOnce(m.buf.b)
 		if !took || !flushed {
 			m.taken = took
