@@ -44,33 +44,91 @@ func plain(text []byte, i int) int {
 	return len(text) - len(b)
 }
 
+// block is how many bytes of a string marks looks at together.
+const block = 64
+
+// marks has a bit for each byte of b that needs a decision, the first in the low
+// bits, and perhaps for one behind such a byte that needs none: see special.
+func marks(b *[block]byte) uint64 {
+	x0 := special(binary.LittleEndian.Uint64(b[0:]))
+	x1 := special(binary.LittleEndian.Uint64(b[8:]))
+	x2 := special(binary.LittleEndian.Uint64(b[16:]))
+	x3 := special(binary.LittleEndian.Uint64(b[24:]))
+	x4 := special(binary.LittleEndian.Uint64(b[32:]))
+	x5 := special(binary.LittleEndian.Uint64(b[40:]))
+	x6 := special(binary.LittleEndian.Uint64(b[48:]))
+	x7 := special(binary.LittleEndian.Uint64(b[56:]))
+	const gather = 0x0102040810204080
+	return x0>>7*gather>>56 | x1>>7*gather>>56<<8 | x2>>7*gather>>56<<16 | x3>>7*gather>>56<<24 |
+		x4>>7*gather>>56<<32 | x5>>7*gather>>56<<40 | x6>>7*gather>>56<<48 | x7>>7*gather>>56<<56
+}
+
 // str passes over the string at text[i], whose UTF-8 it checks on the way.
 func (s *scanner) str(i int) int {
+	end := plain(s.text, i+1)
+	if at(s.text, end) == '"' {
+		return end + 1
+	}
+	return s.strFrom(i, end)
+}
+
+// strFrom is str for the rest of a string from text[i] on, where a byte needs a
+// decision. There will be more of them, so they are looked for in a block at once: a
+// branch for every few bytes is one that cannot be foretold.
+func (s *scanner) strFrom(from, i int) int {
 	text := s.text
-	from := i
-	i++
+	for len(text)-i >= block {
+		m := marks((*[block]byte)(text[i:]))
+		next := i + block
+		for m != 0 {
+			j := i + bits.TrailingZeros64(m)
+			switch c := text[j]; {
+			case c == '"':
+				return j + 1
+			case c == '\\' && isShort(at(text, j+1)):
+				j += 2
+			default:
+				if j = s.decide(from, j); j < 0 {
+					return -1
+				}
+			}
+			if j >= next {
+				next = j
+				break
+			}
+			m &= ^uint64(0) << (j - i)
+		}
+		i = next
+	}
 	for {
 		i = plain(text, i)
-		switch c := at(text, i); {
-		case c == '"':
+		if at(text, i) == '"' {
 			return i + 1
-		case c == '\\':
-			if i = s.escape(i); i < 0 {
-				return -1
-			}
-		case c >= 0x80:
-			n := runes(text[i:])
-			if n == 0 {
-				return s.fail(from, "invalid UTF-8")
-			}
-			i += n
-		case c >= ' ':
-			i++ // near the end of the text
-		case i >= len(text):
-			return s.fail(i, "string is not closed")
-		default:
-			return s.fail(i, "control character in a string")
 		}
+		if i = s.decide(from, i); i < 0 {
+			return -1
+		}
+	}
+}
+
+// decide passes over what stands at text[i], in the string that begins at from, and
+// is not its end.
+func (s *scanner) decide(from, i int) int {
+	switch c := at(s.text, i); {
+	case c == '\\':
+		return s.escape(i)
+	case c >= 0x80:
+		n := runes(s.text[i:])
+		if n == 0 {
+			return s.fail(from, "invalid UTF-8")
+		}
+		return i + n
+	case c >= ' ': // near the end of the text, or marked for the byte before
+		return i + 1
+	case i >= len(s.text):
+		return s.fail(i, "string is not closed")
+	default:
+		return s.fail(i, "control character in a string")
 	}
 }
 
