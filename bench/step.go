@@ -54,7 +54,6 @@ func steps(cfg config) []step {
 	for _, share := range []float64{0.5, 0.8} {
 		like(fmt.Sprintf("open loop at %.0f %% of 256 in flight", 100*share), func(s *step) {
 			s.Share = share
-			s.InFlight = 4096
 		})
 	}
 	like(fmt.Sprintf("one call open during %s others", count(float64(cfg.calls))), func(s *step) {

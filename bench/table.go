@@ -31,9 +31,6 @@ func (b *bench) print(w io.Writer) error {
 			line(&out, "", columns)
 		}
 		line(&out, s.Name, row(rounds))
-		if missed := middle(rounds, func(r load.Result) float64 { return float64(r.Missed) }); missed > 0 {
-			fmt.Fprintf(&out, "    of the arrivals %s found no free worker of %s\n", count(missed), count(float64(s.InFlight)))
-		}
 	}
 	if header {
 		out.WriteString("\nCPU, writes (system calls on the sockets) and allocs are of both ends, per call.\n")

@@ -29,7 +29,7 @@ type Load struct {
 	Name     string  `json:"name"`
 	Kind     Kind    `json:"kind"`
 	Size     int     `json:"size"`               // bytes of the JSON text of params
-	InFlight int     `json:"inFlight"`           // calls at once; senders of notifications; at most so many in an open loop
+	InFlight int     `json:"inFlight"`           // calls at once; senders of notifications; in an open loop at most so many, the others wait in line
 	Rate     float64 `json:"rate,omitempty"`     // arrivals a second, open loop; 0: closed loop
 	Calls    int     `json:"calls,omitempty"`    // how many, closed loop; 0: as many as fit the time
 	Share    float64 `json:"share,omitempty"`    // open loop at this share of what the same calls reach in a closed one, 256 in flight, just before

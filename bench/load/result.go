@@ -18,7 +18,7 @@ type Result struct {
 	PerSecond float64 `json:"perSecond"`
 
 	// How long calls took, in microseconds; in an open loop counted from when they
-	// were to begin. Zero for notifications.
+	// were due. Zero for notifications.
 	P50  float64 `json:"p50Micros"`
 	P99  float64 `json:"p99Micros"`
 	P999 float64 `json:"p999Micros"`
@@ -31,8 +31,7 @@ type Result struct {
 	Allocs float64 `json:"allocsPerCall"`
 	Bytes  float64 `json:"allocBytesPerCall"`
 
-	Missed int   `json:"missed"`     // arrivals that could not start, all workers being busy
-	Grown  int64 `json:"grownBytes"` // of the heap, by a load with OpenCall
+	Grown int64 `json:"grownBytes"` // of the heap, by a load with OpenCall
 
 	Error string `json:"error,omitempty"` // why there is no result; the other figures mean nothing then
 }

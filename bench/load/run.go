@@ -154,9 +154,9 @@ func runOpen(ctx context.Context, m *magazine, w *Wire, d time.Duration, r *Resu
 	if err := o.drive(ctx); err != nil {
 		return err
 	}
-	r.Calls, r.Missed = len(o.took)-o.missed, o.missed
+	r.Calls = len(o.took)
 	meter.end(w, r)
-	r.setTimes(o.all())
+	r.setTimes(o.took)
 	return nil
 }
 

@@ -100,12 +100,9 @@ func plan(short bool) []group {
 	stays[0].once = true
 
 	open := func(name string, share float64) []cell {
-		cells := cellsOf(load.Load{Name: name, Kind: load.Typed, Size: 64, InFlight: 4096}, "", pair, []string{systems.GRPCStreamName})
-		cells = append(cells, cellsOf(load.Load{Name: name, Kind: load.Raw, Size: 64, InFlight: 4096}, "", []string{systems.CoalescedName})...)
-		for i := range cells {
-			cells[i].load.Share = share
-		}
-		return cells
+		shared := func(l *load.Load) { l.Share = share }
+		cells := cellsOf(with(small(256), name, shared), "", pair, []string{systems.GRPCStreamName})
+		return append(cells, cellsOf(with(rawOf(raw64, 64, 256), name, shared), "", []string{systems.CoalescedName})...)
 	}
 	held := cellsOf(load.Load{Name: holdLoad}, "held", duet)
 	held[0].idle, held[0].once = hold, true

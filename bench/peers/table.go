@@ -30,9 +30,6 @@ func printTables(w io.Writer, groups []group, r *report) {
 			}
 			fmt.Fprintf(w, "%-42s %9s %15s %7s %7s %7s %6s %6s %6s %6s\n", c.row(), thousands(rate.median), between(rate),
 				r.cut(c, p50), r.cut(c, p99), r.cut(c, p999), r.cut(c, cpu), r.places(c, writes), r.cut(c, allocs), r.ratio(g, c, rate))
-			if missed, _ := r.figure(c.key(), func(l load.Result) float64 { return float64(l.Missed) }); missed.most > 0 {
-				fmt.Fprintf(w, "  up to %s arrivals could not begin\n", thousands(missed.most))
-			}
 			if c.load.OpenCall {
 				bytes, _ := r.figure(c.key(), func(l load.Result) float64 { return float64(l.Grown) })
 				made, _ := r.figure(c.key(), func(l load.Result) float64 { return float64(l.Calls) })
