@@ -54,7 +54,15 @@ func (c *Conn) receiveBatch(env *codec.Envelope, buf *buffer) {
 	}
 	b.buf = c.buffers.get(0)
 	for i := range env.Messages {
-		c.handle(&env.Messages[i], buf, b)
+		m, of := &env.Messages[i], buf
+		if m.Kind == codec.Notification {
+			of = c.ownBuffer(m)
+		} else {
+			of.retain()
+		}
+		if !c.handle(m, of, b) {
+			of.release()
+		}
 	}
 	switch last := b.done(); {
 	case last && len(b.calls) > 0:
@@ -63,6 +71,17 @@ func (c *Conn) receiveBatch(env *codec.Envelope, buf *buffer) {
 		b.buf.b = append(b.buf.b, ']')
 		c.pushReserved(b.buf)
 	}
+}
+
+// ownBuffer moves the params of m to a buffer of their own: a notification in the
+// queue must not keep a whole array in memory.
+func (c *Conn) ownBuffer(m *codec.Message) *buffer {
+	own := c.buffers.get(len(m.Params))
+	own.b = append(own.b, m.Params...)
+	if m.Params != nil {
+		m.Params = own.b
+	}
+	return own
 }
 
 // refuseBatch answers an array that is refused before anything in it runs.

@@ -46,7 +46,7 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 	}
 	defer c.checkDrained()
 	slots := make([]*pending.Slot[reply], len(items))
-	m := outgoingMessage{buf: c.buffers.get(0)}
+	m := outgoingMessage{buf: c.buffers.get(0), own: true}
 	defer func() { // where user code panics; otherwise they are settled by then
 		for _, slot := range slots {
 			if slot != nil {
@@ -76,16 +76,14 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		// From here on no call can be taken back without the others.
 		slot.Leave()
 	}
-	n := len(m.buf.b)
 	var err error
-	if m.room, err = c.acquire(ctx, n); err == nil {
+	if m.room, err = c.acquire(ctx, len(m.buf.b)); err == nil {
 		err = c.push(&m, false)
 	}
 	if err != nil {
 		m.buf.release()
 		return c.failBatch(items, err)
 	}
-	c.stats.sent(n)
 	if err := c.takeReplies(ctx, items, slots); err != nil {
 		return fmt.Errorf("peer: batch: %w", err)
 	}

@@ -19,7 +19,7 @@ const (
 type buffer struct {
 	b    []byte
 	json bytes.Buffer // where a marshaller writes to while it appends to b
-	refs atomic.Int32
+	refs atomic.Int32 // 1 while it is kept for reuse
 	from *buffers
 }
 
@@ -38,10 +38,8 @@ func (p *buffers) getRequest() *incoming {
 
 // putRequest keeps r, which nobody knows any more, for another time.
 func (p *buffers) putRequest(r *incoming) {
-	if !r.lent {
-		*r = incoming{}
-		p.requests.Put(r)
-	}
+	*r = incoming{}
+	p.requests.Put(r)
 }
 
 // sizeOf is the index of the least size that holds n bytes.
@@ -49,20 +47,16 @@ func sizeOf(n int) int { return max(0, bits.Len(uint(max(n, minBuffer)-1))-bits.
 
 // get returns an empty buffer with room for n bytes and one reference.
 func (p *buffers) get(n int) *buffer {
-	b := p.take(n)
+	at := sizeOf(n)
+	if at < sizes {
+		if b, ok := p.pools[at].Get().(*buffer); ok {
+			return b
+		}
+		n = minBuffer << at
+	}
+	b := &buffer{from: p, b: make([]byte, 0, n)}
 	b.refs.Store(1)
 	return b
-}
-
-func (p *buffers) take(n int) *buffer {
-	at := sizeOf(n)
-	if at >= sizes {
-		return &buffer{from: p, b: make([]byte, 0, n)}
-	}
-	if b, ok := p.pools[at].Get().(*buffer); ok {
-		return b
-	}
-	return &buffer{from: p, b: make([]byte, 0, minBuffer<<at)}
 }
 
 // put keeps b for another time, under the size it fills.
@@ -80,7 +74,7 @@ func (p *buffers) put(b *buffer) {
 
 // move puts what b holds into a buffer with room for n more bytes.
 func (b *buffer) move(n int) {
-	other := b.from.take(len(b.b) + n)
+	other := b.from.get(len(b.b) + n)
 	other.b, b.b = b.b, append(other.b, b.b...)
 	b.from.put(other)
 }
@@ -98,7 +92,12 @@ func (b *buffer) retain() { b.refs.Add(1) }
 // release gives up one reference. Nothing that aliases the bytes may be used
 // after it.
 func (b *buffer) release() {
-	if b.refs.Add(-1) == 0 {
-		b.from.put(b)
+	// Who holds the only reference needs no atomic step to know it.
+	if b.refs.Load() > 1 {
+		if b.refs.Add(-1) > 0 {
+			return
+		}
+		b.refs.Store(1)
 	}
+	b.from.put(b)
 }

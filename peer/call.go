@@ -156,17 +156,15 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method strin
 	if slot != nil {
 		t.id = slot.ID
 	}
-	m := outgoingMessage{slot: slot}
+	m := outgoingMessage{slot: slot, own: true}
 	if err := c.encodeWithRoom(ctx, &m, &t); err != nil {
 		return err
 	}
-	n := len(m.buf.b)
 	alone := slot != nil && c.active.Load() == 1
 	if err := c.push(&m, alone); err != nil {
 		m.buf.release()
 		return err
 	}
-	c.stats.sent(n)
 	return nil
 }
 

@@ -43,7 +43,8 @@ func (c *Conn) cancelled(params []byte) {
 		c.order.held = slices.Delete(c.order.held, held, held+1)
 	}
 	c.mu.Unlock()
-	ctx.end(cause)
+	var ended error = cause
+	ctx.end(&ended)
 	if held >= 0 {
 		// It will find that it was cancelled, so there is nothing to wait for.
 		c.launch(r)

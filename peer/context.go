@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,11 +17,10 @@ type requestContext struct {
 	notification bool
 	early        bool        // a call: it started before the notifications that arrived earlier were handled; guarded by Conn.mu
 	waits        int32       // a notification: own calls that wait in it; guarded by Conn.mu
-	returned     atomic.Bool // its handler has
+	returned     atomic.Bool // its handler has, after it had ended: see isOver
 
-	mu    sync.Mutex
-	asked *askedContext // nil until needed
-	cause error         // set when it has ended
+	asked atomic.Pointer[askedContext] // nil until needed
+	cause atomic.Pointer[error]        // set when it has ended
 }
 
 // askedContext ends with a requestContext, or with the connection.
@@ -35,29 +33,40 @@ type requestKey struct{}
 
 // ask returns the context that others may wait for.
 func (r *requestContext) ask() context.Context {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.asked == nil {
-		ctx, cancel := context.WithCancelCause(r.c.handlers)
-		r.asked = &askedContext{ctx, cancel}
-		if r.cause != nil {
-			cancel(r.cause)
-		}
+	if asked := r.asked.Load(); asked != nil {
+		return asked.Context
 	}
-	return r.asked.Context
+	ctx, cancel := context.WithCancelCause(r.c.handlers)
+	if !r.asked.CompareAndSwap(nil, &askedContext{ctx, cancel}) {
+		cancel(nil) // somebody else was first
+		return r.asked.Load().Context
+	}
+	// Who asks is seen by who ends, or sees the end here.
+	if cause := r.cause.Load(); cause != nil {
+		cancel(*cause)
+	}
+	return ctx
 }
 
-// end ends the context. The first cause stays.
-func (r *requestContext) end(cause error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.cause == nil {
-		r.cause = cause
+// end ends the context. The first cause stays; end reports whether it is this one.
+func (r *requestContext) end(cause *error) bool {
+	first := r.cause.CompareAndSwap(nil, cause)
+	if asked := r.asked.Load(); asked != nil {
+		asked.cancel(*r.cause.Load())
 	}
-	if r.asked != nil {
-		r.asked.cancel(r.cause)
+	return first
+}
+
+// handlerReturned ends the context since its handler has returned, or never will
+// run.
+func (r *requestContext) handlerReturned() {
+	if !r.end(&errReturned) {
+		r.returned.Store(true)
 	}
 }
+
+// isOver reports whether the handler has returned.
+func (r *requestContext) isOver() bool { return r.cause.Load() == &errReturned || r.returned.Load() }
 
 // Deadline implements [context.Context].
 func (r *requestContext) Deadline() (time.Time, bool) { return r.c.handlers.Deadline() }
@@ -67,13 +76,10 @@ func (r *requestContext) Done() <-chan struct{} { return r.ask().Done() }
 
 // Err implements [context.Context].
 func (r *requestContext) Err() error {
-	r.mu.Lock()
-	asked, cause := r.asked, r.cause
-	r.mu.Unlock()
-	switch {
+	switch asked := r.asked.Load(); {
 	case asked != nil:
 		return asked.Err()
-	case cause != nil:
+	case r.cause.Load() != nil:
 		return context.Canceled
 	}
 	return r.c.handlers.Err()

@@ -14,16 +14,15 @@ import (
 
 // incoming is an admitted request, from its arrival until its answer is queued.
 type incoming struct {
-	req    Request // the handler's, which may change it
+	req    Request
 	c      *Conn
 	id     codec.ID // absent in a notification
 	ctx    *requestContext
-	buf    *buffer // holds ID and Params
+	buf    *buffer // holds ID and Params; released when the request is done
 	size   int64   // counted against the bounds
 	entry  *entry  // nil for a method that is not registered
 	batch  *batchReply
 	exempt bool // from cancellation
-	lent   bool // user code got req, and may have kept it
 
 	cancelled atomic.Bool // by the other end
 
@@ -43,8 +42,7 @@ type served struct {
 	running   atomic.Int64 // requests of either kind that are not finished, for Shutdown
 }
 
-// newIncoming makes the request of m, which has size bytes of its own. If it is
-// admitted it keeps the buffer.
+// newIncoming makes the request of m, which has size bytes of its own.
 func (c *Conn) newIncoming(m *codec.Message, e *entry, size int) *incoming {
 	r := c.buffers.getRequest()
 	r.req = Request{Params: m.Params, Conn: c}
@@ -63,12 +61,6 @@ func (c *Conn) newIncoming(m *codec.Message, e *entry, size int) *incoming {
 	return r
 }
 
-// keep makes r a user of buf, where its id and params lie.
-func (r *incoming) keep(buf *buffer) {
-	buf.retain()
-	r.buf = buf
-}
-
 func (c *Conn) entryOf(method []byte) *entry {
 	if r, ok := c.opts.Handler.(lookuper); ok {
 		return r.lookup(method)
@@ -76,8 +68,9 @@ func (c *Conn) entryOf(method []byte) *entry {
 	return nil
 }
 
-// admit takes a call in, or answers it with why not. The reader calls it.
-func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
+// admit takes a call in, which then has buf, or answers it with why not. The reader
+// calls it.
+func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed bool) {
 	e := c.entryOf(m.Method)
 	size := len(buf.b)
 	if batch != nil {
@@ -95,7 +88,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	case c.ended:
 		c.mu.Unlock()
 		batch.skip(m.ID)
-		return
+		return false
 	case c.drains():
 		refusal = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
 	case s.calls.find(m.ID) != nil:
@@ -117,10 +110,9 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 			c.refuse(Event{Kind: RefusedMessage, Method: e.known(), Err: errors.New("peer: id is in use by a call in flight")}, batch)
 		}
 		c.reply(m.ID, refusal, batch)
-		return
+		return false
 	}
-	r.keep(buf)
-	r.batch = batch
+	r.buf, r.batch = buf, batch
 	batch.claim(r)
 	s.calls.add(r)
 	s.inFlight++
@@ -132,6 +124,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) {
 	if !held {
 		c.launch(r)
 	}
+	return true
 }
 
 // run runs a call and answers it, whatever its handler does.
@@ -163,8 +156,8 @@ func (c *Conn) run(r *incoming) {
 		frame, result, err = h.serveFrame(r.ctx, &r.req)
 		return
 	}
-	r.lent = true
-	result, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
+	req := r.req // the handler's, which may change it and keep it
+	result, err = c.opts.Handler.ServeRPC(r.ctx, &req)
 }
 
 // gone reports whether r was cancelled.
@@ -213,8 +206,7 @@ func (c *Conn) answer(r *incoming, result any, err error) {
 
 func (c *Conn) answerOnce(t *text, err error) {
 	r := t.r
-	r.ctx.end(errReturned)
-	r.ctx.returned.Store(true)
+	r.ctx.handlerReturned()
 	cancelled := r.cancelled.Load()
 	if cancelled && c.opts.Profile.Cancel.Silent {
 		if r.batch != nil {
@@ -269,7 +261,7 @@ func (c *Conn) finished() {
 
 // drop ends a request that will never run, since the connection has ended.
 func (c *Conn) drop(r *incoming) {
-	r.ctx.end(errReturned)
+	r.ctx.handlerReturned()
 	ev := Event{Kind: DroppedAnswer, Method: r.name(), Err: c.endCause()}
 	switch {
 	case r.isNotification():

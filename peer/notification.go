@@ -4,23 +4,13 @@ import (
 	"github.com/duetrpc/duet/codec"
 )
 
-// notified queues a notification. The reader calls it.
-func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
+// notified queues a notification, which then has buf. The reader calls it.
+func (c *Conn) notified(m *codec.Message, buf *buffer) (passed bool) {
 	if f := (*c.controls.Load())[string(m.Method)]; f != nil {
 		c.guard("Control", func() { f(m.Params) })
-		return
+		return false
 	}
 	e := c.entryOf(m.Method)
-	if inBatch {
-		// A queued notification must not keep the whole batch in memory.
-		own := c.buffers.get(len(m.Params))
-		defer own.release()
-		own.b = append(own.b, m.Params...)
-		if m.Params != nil {
-			m.Params = own.b
-		}
-		buf = own
-	}
 	lim := &c.opts.Limits
 	c.stats.request(e, true)
 	r := c.newIncoming(m, e, len(buf.b)) // before the lock, which others want
@@ -31,11 +21,11 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 	switch {
 	case c.ended:
 		c.mu.Unlock()
-		return
+		return false
 	case c.drains():
 		c.mu.Unlock()
 		c.events.add(Event{Kind: RefusedNotification, Method: e.known(), Err: ErrShutdown})
-		return
+		return false
 	case s.notes >= lim.Notifications:
 		over = &LimitError{What: "Notifications", Limit: int64(lim.Notifications)}
 	case s.noteBytes+r.size > lim.NotificationBytes && s.notes > 0:
@@ -45,9 +35,9 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 		c.mu.Unlock()
 		c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: over})
 		c.end(over)
-		return
+		return false
 	}
-	r.keep(buf)
+	r.buf = buf
 	s.notes++
 	s.noteBytes += r.size
 	s.running.Add(1)
@@ -56,6 +46,7 @@ func (c *Conn) notified(m *codec.Message, buf *buffer, inBatch bool) {
 	if first != nil {
 		c.launch(first)
 	}
+	return true
 }
 
 // runNotifications runs notifications as long as they come.
@@ -83,8 +74,8 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 			f.free()
 		}
 	} else {
-		r.lent = true
-		_, err = c.opts.Handler.ServeRPC(r.ctx, &r.req)
+		req := r.req
+		_, err = c.opts.Handler.ServeRPC(r.ctx, &req)
 	}
 	returned = true
 	return nil
@@ -92,8 +83,7 @@ func (c *Conn) runNotification(r *incoming) (next *incoming) {
 
 // notificationDone frees the place of a notification that returned.
 func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
-	r.ctx.end(errReturned)
-	r.ctx.returned.Store(true)
+	r.ctx.handlerReturned()
 	if err != nil {
 		c.events.add(Event{Kind: RefusedNotification, Method: r.entry.known(), Err: forLog(err)})
 		c.stats.failed(r.entry)

@@ -263,7 +263,7 @@ func (c *Conn) exempt(ctx context.Context) bool {
 
 // runs reports whether r is a request of this connection whose handler has not
 // returned. A context may outlive its handler.
-func (c *Conn) runs(r *requestContext) bool { return r != nil && r.c == c && !r.returned.Load() }
+func (c *Conn) runs(r *requestContext) bool { return r != nil && r.c == c && !r.isOver() }
 
 // awaitOrder makes an answer of so many bytes wait until barrier notifications
 // are handled, at most OrderWait, and not where answers that wait hold

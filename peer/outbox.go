@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/duetrpc/duet/pending"
 )
 
@@ -18,20 +16,20 @@ import (
 //
 // Who writes takes all there is and writes it at once: see writer.go.
 type outbox struct {
-	room    *semaphore.Weighted
-	most    int64        // what room holds
-	waiting atomic.Int64 // those that wait for room
-	size    atomic.Int64 // about what messages measure, in bytes
+	room room
+	size atomic.Int64 // about what messages measure, in bytes
 
 	mu       sync.Mutex
 	queue    []outgoingMessage
 	cancels  []int64 // own calls whose end is still to be told
 	reserved int64   // bytes of the reader's answers in queue
 	reserve  int64   // the most of them
-	writing  bool    // somebody writes, and will look at queue again
-	parked   bool    // the writer waits on wake
-	wake     chan bool
-	closed   bool
+
+	sentMessages, sentBytes uint64 // of own requests, for Stats
+	writing                 bool   // somebody writes, and will look at queue again
+	parked                  bool   // the writer waits on wake
+	wake                    chan bool
+	closed                  bool
 
 	spare []outgoingMessage // the writer's
 	msgs  [][]byte          // the writer's
@@ -43,6 +41,7 @@ type outgoingMessage struct {
 	slot    *pending.Slot[reply]   // the own call in it, held while queued
 	slots   []*pending.Slot[reply] // or those in an array
 	room    int64                  // taken from outbox.room
+	own     bool                   // requests of this end
 	kept    int64                  // taken from outbox.reserve
 	leaving bool                   // leave was called
 	taken   bool                   // the transport has the bytes, and is to be flushed
@@ -50,8 +49,7 @@ type outgoingMessage struct {
 
 func (o *outbox) init(bytes int64) {
 	o.reserve = bytes / 4
-	o.most = bytes - o.reserve
-	o.room = semaphore.NewWeighted(o.most)
+	o.room.most = bytes - o.reserve
 }
 
 func (o *outbox) close() {
@@ -71,7 +69,16 @@ func (o *outbox) expected() int { return int(o.size.Load()) }
 // ones one after the other.
 func (o *outbox) expect(n int) {
 	size := o.size.Load()
-	o.size.Store(max(int64(n), size-(size-int64(n))/8))
+	if next := max(int64(n), size-(size-int64(n))/8); next != size {
+		o.size.Store(next)
+	}
+}
+
+// sent returns how many envelopes of own requests were queued, and their bytes.
+func (o *outbox) sent() (messages, bytes uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sentMessages, o.sentBytes
 }
 
 // idle reports whether everything is written.
@@ -81,28 +88,16 @@ func (o *outbox) idle() bool {
 	return !o.writing
 }
 
-// weight is the room that n bytes take: a message larger than the whole room
-// passes alone.
-func (o *outbox) weight(n int) int64 { return min(int64(n), o.most) }
-
 // acquire waits for room for n bytes, until ctx or the connection ends.
 func (c *Conn) acquire(ctx context.Context, n int) (int64, error) {
-	w := c.out.weight(n)
-	if c.out.room.TryAcquire(w) {
+	w := c.out.room.weight(n)
+	if c.out.room.try(w) || c.out.room.wait(ctx, c.ctx.Done(), w) {
 		return w, nil
 	}
-	c.out.waiting.Add(1)
-	defer c.out.waiting.Add(-1)
-	wait, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
-	if err := c.out.room.Acquire(wait, w); err != nil {
-		if cause := c.endCause(); cause != nil {
-			return 0, cause
-		}
-		return 0, contextError(ctx)
+	if cause := c.endCause(); cause != nil {
+		return 0, cause
 	}
-	return w, nil
+	return 0, contextError(ctx)
 }
 
 // encodeWithRoom encodes into m and takes the room for it, waiting until ctx or
@@ -115,7 +110,7 @@ func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, t *text) 
 	}
 	n := len(m.buf.b)
 	c.out.expect(n)
-	if w := c.out.weight(n); c.out.room.TryAcquire(w) {
+	if w := c.out.room.weight(n); c.out.room.try(w) {
 		m.room = w
 		return nil
 	}
@@ -133,7 +128,7 @@ func (c *Conn) encodeWithRoom(ctx context.Context, m *outgoingMessage, t *text) 
 	}
 	defer func() {
 		if m.buf == nil { // it failed, or user code ended the goroutine
-			c.out.room.Release(m.room)
+			c.out.room.give(m.room)
 		}
 	}()
 	return c.encodeInto(m, t)
@@ -153,11 +148,11 @@ func (c *Conn) encodeInto(m *outgoingMessage, t *text) error {
 
 // awaitRoom waits until nobody else waits for room.
 func (c *Conn) awaitRoom(r *incoming) error {
-	if c.out.waiting.Load() == 0 {
+	if c.out.room.waiting.Load() == 0 {
 		return nil
 	}
 	room, err := c.acquire(r.ctx, 1)
-	c.out.room.Release(room)
+	c.out.room.give(room)
 	return err
 }
 
@@ -170,6 +165,10 @@ func (c *Conn) push(m *outgoingMessage, alone bool) error {
 	if o.closed {
 		o.mu.Unlock()
 		return c.endCause()
+	}
+	if m.own {
+		o.sentMessages++
+		o.sentBytes += uint64(len(m.buf.b))
 	}
 	if alone && !o.writing && c.tryWrite != nil {
 		o.writing = true
@@ -206,7 +205,7 @@ func (c *Conn) pushReserved(buf *buffer) {
 	case o.reserved > 0 && o.reserved+n > o.reserve:
 		o.mu.Unlock()
 		buf.release()
-		err := &LimitError{What: "QueueBytes", Limit: o.reserve + o.most}
+		err := &LimitError{What: "QueueBytes", Limit: o.reserve + o.room.most}
 		c.events.add(Event{Kind: OverLimit, Method: otherMethod, Err: err})
 		c.end(err)
 	default:

@@ -68,13 +68,12 @@ func (c *Conn) read() {
 		if int64(n) > c.opts.Limits.MessageBytes {
 			c.end(&LimitError{What: "MessageBytes", Limit: c.opts.Limits.MessageBytes, Got: int64(n)})
 		}
-		if c.ctx.Err() == nil {
-			c.receive(buf, &env)
+		if c.ctx.Err() != nil || !c.receive(buf, &env) {
+			buf.release()
 		}
 		if n > maxKept {
 			env = codec.Envelope{} // an idle end keeps nothing large
 		}
-		buf.release()
 	}
 }
 
@@ -82,8 +81,9 @@ func (c *Conn) read() {
 // of members.
 const maxKept = 4 << 10
 
-// receive takes one envelope apart. buf is released by the caller.
-func (c *Conn) receive(buf *buffer, env *codec.Envelope) {
+// receive takes one envelope apart. It reports whether it passed buf on, whose
+// release is the caller's otherwise.
+func (c *Conn) receive(buf *buffer, env *codec.Envelope) (passed bool) {
 	c.stats.received(len(buf.b))
 	err := env.Decode(buf.b, &c.rules)
 	switch {
@@ -97,21 +97,24 @@ func (c *Conn) receive(buf *buffer, env *codec.Envelope) {
 	case env.Batch:
 		c.receiveBatch(env, buf)
 	default:
-		c.handle(&env.Messages[0], buf, nil)
+		return c.handle(&env.Messages[0], buf, nil)
 	}
+	return false
 }
 
-// handle does what has to be done about one message. batch is nil outside one.
-func (c *Conn) handle(m *codec.Message, buf *buffer, batch *batchReply) {
+// handle does what has to be done about one message. batch is nil outside one. It
+// reports whether it passed a reference to buf on.
+func (c *Conn) handle(m *codec.Message, buf *buffer, batch *batchReply) (passed bool) {
 	switch m.Kind {
 	case codec.Call:
-		c.admit(m, buf, batch)
+		return c.admit(m, buf, batch)
 	case codec.Notification:
-		c.notified(m, buf, batch != nil)
+		return c.notified(m, buf)
 	case codec.Response:
-		if !c.settle(m.ID, reply{buf: buf, result: m.Result, err: m.Error}) {
-			c.unsettled(m)
+		if c.settle(m.ID, reply{buf: buf, result: m.Result, err: m.Error}) {
+			return true
 		}
+		c.unsettled(m)
 	case codec.BadNotification:
 		c.refuse(Event{Kind: RefusedNotification, Method: c.entryOf(m.Method).known(), Err: faulty(m.Fault)}, batch)
 	case codec.BadResponse:
@@ -121,23 +124,24 @@ func (c *Conn) handle(m *codec.Message, buf *buffer, batch *batchReply) {
 		} else {
 			c.refuse(ev, batch)
 		}
-		c.settle(m.ID, reply{buf: buf, broken: m.Fault.String()})
+		return c.settle(m.ID, reply{buf: buf, broken: m.Fault.String()})
 	case codec.Bare:
 		const why = codec.ResultMissing
 		if c.settle(m.ID, reply{buf: buf, broken: why.String()}) {
 			c.refuse(Event{Kind: BrokenResponse, Method: otherMethod, Err: faulty(why)}, batch)
 			batch.skip(codec.NullID())
-			return
+			return true
 		}
 		c.invalid(codec.NullID(), codec.MethodMissing, batch)
 	default:
 		c.invalid(m.ID, m.Fault, batch)
 	}
+	return false
 }
 
 func faulty(f codec.Fault) error { return errors.New("peer: " + f.String()) }
 
-// settle hands an answer to the caller that waits for id, and reports whether
+// settle passes an answer on to the caller that waits for id, and reports whether
 // there was one.
 func (c *Conn) settle(id codec.ID, value reply) bool {
 	n, ok := id.Int64()
@@ -145,13 +149,8 @@ func (c *Conn) settle(id codec.ID, value reply) bool {
 		return false
 	}
 	value.barrier = c.order.barrier()
-	value.buf.retain()
 	c.yieldsNot(n)
-	if !c.calls.Settle(n, value) {
-		value.buf.release()
-		return false
-	}
-	return true
+	return c.calls.Settle(n, value)
 }
 
 // unsettled counts an answer that nobody waits for. Nobody answers it either:

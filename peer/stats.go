@@ -39,7 +39,6 @@ type MethodStats struct {
 // counters are the counts behind Stats.
 type counters struct {
 	receivedMessages, receivedBytes atomic.Uint64
-	sentMessages, sentBytes         atomic.Uint64
 
 	last *methodCounter // of the last request; the reader's
 
@@ -56,11 +55,6 @@ type methodCounter struct {
 func (s *counters) received(bytes int) {
 	s.receivedMessages.Add(1)
 	s.receivedBytes.Add(uint64(bytes))
-}
-
-func (s *counters) sent(bytes int) {
-	s.sentMessages.Add(1)
-	s.sentBytes.Add(uint64(bytes))
 }
 
 func (s *counters) of(e *entry) *methodCounter {
@@ -115,8 +109,6 @@ func (c *Conn) Stats() Stats {
 	s := Stats{
 		ReceivedMessages: c.stats.receivedMessages.Load(),
 		ReceivedBytes:    c.stats.receivedBytes.Load(),
-		SentMessages:     c.stats.sentMessages.Load(),
-		SentBytes:        c.stats.sentBytes.Load(),
 		Methods:          map[string]MethodStats{},
 		Events:           map[EventKind]uint64{},
 		Pending:          c.calls.Len(),
@@ -131,6 +123,7 @@ func (c *Conn) Stats() Stats {
 		s.Methods[e.known()] = MethodStats{m.calls.Load(), m.notifications.Load(), m.errors.Load()}
 	}
 	c.stats.mu.Unlock()
+	s.SentMessages, s.SentBytes = c.out.sent()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.InFlight = c.served.inFlight

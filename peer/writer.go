@@ -23,7 +23,7 @@ func (c *Conn) writeInline(m *outgoingMessage) bool {
 		}
 	}
 	m.left()
-	o.room.Release(m.room)
+	o.room.give(m.room)
 	o.mu.Lock()
 	o.writing = false
 	if len(o.queue)+len(o.cancels) > 0 {
@@ -101,7 +101,7 @@ func (c *Conn) write() {
 			kept += queue[i].kept
 		}
 		clear(queue)
-		o.room.Release(room)
+		o.room.give(room)
 		o.mu.Lock()
 		o.reserved -= kept
 		o.spare = queue

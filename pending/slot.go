@@ -91,7 +91,7 @@ func (s *Slot[R]) Hold() { s.holders.Add(1) }
 // Release is the last thing a holder does with the slot. The caller has waited,
 // or dropped it, before.
 func (s *Slot[R]) Release() {
-	if s.holders.Add(-1) == 0 {
+	if s.holders.Load() == 1 || s.holders.Add(-1) == 0 { // the only one needs no atomic step to know it
 		t := s.table
 		*s = Slot[R]{done: s.done, Kept: s.Kept}
 		t.pool.Put(s)
