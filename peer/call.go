@@ -304,9 +304,8 @@ func (c *Conn) encodeValue(buf *buffer, v any) (err error) {
 		if err := marshalV2(buf, v); err != nil {
 			return err
 		}
-		// What JSONv2 writes is JSON and UTF-8; that leaves its depth, which takes
-		// two bytes a level.
-		if (len(buf.b)-start)/2 < c.valueRules.Depth {
+		// What JSONv2 writes is JSON and UTF-8; that leaves its depth.
+		if n := len(buf.b) - start; mostDepth(v, n) <= c.valueRules.Depth {
 			return nil
 		}
 	}

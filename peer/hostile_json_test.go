@@ -41,6 +41,12 @@ func TestDepth(t *testing.T) {
 	}{
 		{"raw", nil, func(n int) any { return brackets(n) }},
 		{"typed", nil, func(n int) any { return nested(n) }},
+		{"typed, long", nil, func(n int) any {
+			return struct {
+				Pad  string
+				Deep any
+			}{strings.Repeat("x", 16<<10), nested(n - 1)}
+		}},
 		{"typed v1", peer.JSONv1{}, func(n int) any { return nested(n) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

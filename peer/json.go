@@ -3,6 +3,8 @@ package peer
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
+	"time"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -61,6 +63,59 @@ func marshalWith(buf *buffer, v any, opts ...jsonv2.Options) error {
 	buf.b = buf.json.Bytes()
 	buf.json = bytes.Buffer{}
 	return err
+}
+
+// mostDepth is how deep the n bytes that JSONv2 made of v can be at most. A level
+// takes two bytes. Of a long text the type of v may tell more.
+func mostDepth(v any, n int) int {
+	const long = 8 << 10 // bytes, above which looking at the type takes less than looking at the text
+	if n >= long {
+		types := 64
+		if depth, ok := depthOf(reflect.TypeOf(v), &types); ok {
+			return depth
+		}
+	}
+	return n / 2
+}
+
+// depthOf is how deep JSON values of type t are at most. It is not known where a
+// value may be of any type, or writes its own JSON, or where there are more types
+// than it may look at, of which a type that holds itself has no end.
+func depthOf(t reflect.Type, types *int) (depth int, ok bool) {
+	if *types--; *types < 0 || t == nil {
+		return 0, false
+	}
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return 0, true
+	case writesJSON(t):
+		return 0, false
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return depthOf(t.Elem(), types)
+	case reflect.Slice, reflect.Array, reflect.Map:
+		depth, ok = depthOf(t.Elem(), types)
+		return depth + 1, ok
+	case reflect.Struct:
+		for i := range t.NumField() {
+			inside, ok := depthOf(t.Field(i).Type, types)
+			if !ok {
+				return 0, false
+			}
+			depth = max(depth, inside)
+		}
+		return depth + 1, true
+	case reflect.Interface:
+		return 0, false
+	}
+	return 0, true
+}
+
+// writesJSON reports whether values of type t may write their own JSON.
+func writesJSON(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[jsonv2.MarshalerTo]())
 }
 
 // JSONv1 is the standard library's encoding/json, for types that rely on its

@@ -24,7 +24,7 @@ type grower struct {
 func (g *grower) grow(buf []byte, n int) []byte {
 	g.calls.Add(1)
 	sent := g.sent.Load()
-	if n <= 0 || int64(n) > max(16<<10, 8*sent) {
+	if n <= 0 || int64(n) > max(16<<10, 16*sent) {
 		g.t.Errorf("grow(%d bytes, %d) where %d have arrived", len(buf), n, sent)
 	}
 	g.made.Store(int64(n))

@@ -98,8 +98,8 @@ func (f *inflow) message(h *header, buf []byte, grow func(buf []byte, n int) []b
 		if cap(buf) == at {
 			// What has come already is the measure of what may be believed to come.
 			n, came := end-at, at-start+len(f.unread)
-			if n > firstGrow && n/8 > came {
-				n = max(firstGrow, 8*came)
+			if n > firstGrow && n/16 > came {
+				n = max(firstGrow, 16*came)
 			}
 			buf = grow(buf, n)
 		}

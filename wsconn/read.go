@@ -26,7 +26,7 @@ func (c *Conn) Read(ctx context.Context, buf []byte) ([]byte, error) {
 
 // ReadGrow is Read for callers with buffers of their own: where buf has no room, grow is called, once a message has
 // begun to arrive, for a slice that begins with the bytes of buf and has room for n more. It is asked in steps, and
-// never for more than 16 KiB or eight times what has arrived. On an error the slice it made last is the
+// never for more than 16 KiB or sixteen times what has arrived. On an error the slice it made last is the
 // caller's as well.
 func (c *Conn) ReadGrow(_ context.Context, buf []byte, grow func(buf []byte, n int) []byte) ([]byte, error) {
 	if c.over() != nil {
