@@ -1,5 +1,7 @@
 package codec
 
+import "encoding/binary"
+
 // A member is one of those that have a meaning, in the envelope or in the
 // error object, or stands for a whole class of others.
 type member uint8
@@ -64,6 +66,32 @@ func known(name []byte, inError bool) member {
 	return unknownMember
 }
 
+// knownAt returns which member of an envelope the name at text[i] is, and the index
+// after it, or unknownMember where that takes a closer look: for another name, one
+// with escapes, and near the end of the text.
+func knownAt(text []byte, i int) (m member, end int) {
+	const name = 1 + 8 // bytes looked at
+	if len(text)-i < name || text[i] != '"' {
+		return unknownMember, 0
+	}
+	// Each constant is the name with its closing quote, the first byte in the low bits.
+	switch x := binary.LittleEndian.Uint64(text[i+1:]); {
+	case x == 'j'|'s'<<8|'o'<<16|'n'<<24|'r'<<32|'p'<<40|'c'<<48|'"'<<56:
+		return versionMember, i + len(`"jsonrpc"`)
+	case x&(1<<24-1) == 'i'|'d'<<8|'"'<<16:
+		return idMember, i + len(`"id"`)
+	case x&(1<<56-1) == 'm'|'e'<<8|'t'<<16|'h'<<24|'o'<<32|'d'<<40|'"'<<48:
+		return methodMember, i + len(`"method"`)
+	case x&(1<<56-1) == 'p'|'a'<<8|'r'<<16|'a'<<24|'m'<<32|'s'<<40|'"'<<48:
+		return paramsMember, i + len(`"params"`)
+	case x&(1<<56-1) == 'r'|'e'<<8|'s'<<16|'u'<<24|'l'<<32|'t'<<40|'"'<<48:
+		return resultMember, i + len(`"result"`)
+	case x&(1<<48-1) == 'e'|'r'<<8|'r'<<16|'o'<<24|'r'<<32|'"'<<40:
+		return errorMember, i + len(`"error"`)
+	}
+	return unknownMember, 0
+}
+
 // object passes over the object at text[i], an envelope or the error object in
 // one, and notes its members in got. It calls itself for the error object only,
 // so once at most: in that, no member is the error member.
@@ -81,19 +109,22 @@ func (s *scanner) object(i, depth int, inError bool) int {
 		return i + 1
 	}
 	for {
+		var name []byte
+		m, end := knownAt(text, i)
+		if inError || m == unknownMember {
+			if at(text, i) != '"' {
+				return s.failToken(i, "a member name")
+			}
+			if end = s.str(i); end < 0 {
+				return -1
+			}
+			name = unquote(text[i:end])
+			m = known(name, inError)
+		}
+		if i = s.colon(end); i < 0 {
+			return -1
+		}
 		from := i
-		if at(text, i) != '"' {
-			return s.failToken(i, "a member name")
-		}
-		if i = s.str(i); i < 0 {
-			return -1
-		}
-		name := unquote(text[from:i])
-		if i = s.colon(i); i < 0 {
-			return -1
-		}
-		m := known(name, inError)
-		from = i
 		switch c := at(text, i); {
 		case c == '"':
 			s.got.text.add(m)

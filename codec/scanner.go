@@ -149,6 +149,9 @@ func (s *scanner) name(i int, note bool) int {
 
 // colon passes over the colon after a name, and the space around it.
 func (s *scanner) colon(i int) int {
+	if i+1 < len(s.text) && s.text[i] == ':' && s.text[i+1] > ' ' {
+		return i + 1
+	}
 	i = space(s.text, i)
 	if at(s.text, i) != ':' {
 		return s.failToken(i, "colon")

@@ -26,8 +26,8 @@ func special(x uint64) uint64 {
 	return (((x ^ flip) - belowQuotes) | ((x ^ backslashes) - ones) | x) & highs
 }
 
-// plain returns the index of the first byte from i on that needs a decision, or
-// of one before it that has fewer than 16 behind it.
+// plain returns the index of the first byte from i on that may need a decision, or
+// len(text). Of a text of fewer than 16 bytes it returns i.
 func plain(text []byte, i int) int {
 	b := text[i:]
 	for len(b) >= 16 {
@@ -41,7 +41,17 @@ func plain(text []byte, i int) int {
 		}
 		b = b[16:]
 	}
-	return len(text) - len(b)
+	if len(b) == 0 || len(text) < 16 {
+		return len(text) - len(b)
+	}
+	// The last bytes are looked at together with those before them, which count for
+	// nothing; one of them can mark the first byte that does, where that needs none.
+	last := len(text) - 16
+	before := 8 * (16 - len(b))
+	x := special(binary.LittleEndian.Uint64(text[last:])) & (^uint64(0) << before)
+	y := special(binary.LittleEndian.Uint64(text[last+8:])) & (^uint64(0) << max(0, before-64))
+	n := bits.TrailingZeros64(x) / 8
+	return last + n + n/8*(bits.TrailingZeros64(y)/8)
 }
 
 // block is how many bytes of a string marks looks at together.
@@ -123,7 +133,7 @@ func (s *scanner) decide(from, i int) int {
 			return s.fail(from, "invalid UTF-8")
 		}
 		return i + n
-	case c >= ' ': // near the end of the text, or marked for the byte before
+	case c >= ' ': // marked for the byte before it, or in a short text
 		return i + 1
 	case i >= len(s.text):
 		return s.fail(i, "string is not closed")
