@@ -245,7 +245,7 @@ func at(text []byte, i int) byte {
 // space returns the index of the first byte from i on that is no white space,
 // which RFC 8259 section 2 limits to these four. A byte order mark is none.
 func space(text []byte, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t') {
+	for i < len(text) && text[i] <= ' ' && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t') {
 		i++
 	}
 	return i
