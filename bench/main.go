@@ -109,6 +109,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := measure(ctx, cfg, args, stdout, stderr); err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted")
+			if cfg.json != "" {
+				err = fmt.Errorf("interrupted, %s is not written", cfg.json)
+			}
 		}
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return 1

@@ -106,7 +106,9 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) 
 	}
 	groups := choose(plan(s.short), s.system, s.load)
 	if len(groups) == 0 {
-		fmt.Fprintln(stderr, "peers: nothing matches -system and -load")
+		systems, loads := allNames(plan(s.short))
+		fmt.Fprintf(stderr, "peers: nothing matches -system and -load.\nSystems: %s\nLoads: %s\n",
+			strings.Join(systems, "; "), strings.Join(loads, "; "))
 		return exitFailed
 	}
 	r, err := s.measure(ctx, groups, stderr)

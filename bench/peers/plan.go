@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/duetrpc/duet/bench/load"
@@ -172,6 +173,22 @@ func choose(groups []group, system, load *regexp.Regexp) (chosen []group) {
 		}
 	}
 	return chosen
+}
+
+// allNames lists the systems and the loads of a plan, each once.
+func allNames(groups []group) (systems, loads []string) {
+	once := func(list []string, name string) []string {
+		if slices.Contains(list, name) {
+			return list
+		}
+		return append(list, name)
+	}
+	for _, g := range groups {
+		for _, c := range g.cells {
+			systems, loads = once(systems, c.system), once(loads, c.load.Name)
+		}
+	}
+	return systems, loads
 }
 
 // cost is about how long a cell takes in one round.
