@@ -110,6 +110,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed b
 			c.refuse(Event{Kind: RefusedMessage, Method: e.known(), Err: errors.New("peer: id is in use by a call in flight")}, batch)
 		}
 		c.reply(m.ID, refusal, batch)
+		c.buffers.putRequest(r)
 		return false
 	}
 	r.buf, r.batch = buf, batch
