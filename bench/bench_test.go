@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,3 +148,23 @@ func TestRunInterrupted(t *testing.T) {
 type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// TestReportThroughLink writes to what a link stands for, over something longer.
+func TestReportThroughLink(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(target, make([]byte, 1<<20), 0o644), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	if got := run(t.Context(), []string{"-time", "2ms", "-load", "^typed 64 B, 1 ", "-json", link}, &stdout, &stderr); got != 0 {
+		t.Fatalf("run() = %d, %s", got, stderr.String())
+	}
+	text, err := os.ReadFile(target)
+	if err != nil || !json.Valid(text) {
+		t.Errorf("the target holds %d bytes that are no JSON, %v", len(text), err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is none any more: %v, %v", info, err)
+	}
+}

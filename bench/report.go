@@ -4,19 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/duetrpc/duet/bench/load"
 )
 
-// report is the JSON file. It is written beside its place and renamed, so that
-// there is either a whole one or the old one.
+// report is the JSON file. What the name stands for is opened before anything is
+// measured, and stays as it is until there is all to be written: a device or a link
+// remains one.
 type report struct {
-	name    string // "" where none is wanted
-	partial *os.File
+	file    *os.File // nil where none is wanted, and when it is written
+	made    bool     // there was none before
 	content content
 }
 
@@ -33,9 +34,9 @@ type content struct {
 	Idle       []load.Memory `json:"idle"` // by round
 }
 
-// newReport makes the file that is renamed later. No name is no report.
+// newReport opens the file. No name is no report.
 func newReport(name string, args []string) (*report, error) {
-	r := &report{name: name, content: content{
+	r := &report{content: content{
 		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
 		Date: time.Now().UTC().Truncate(time.Second), Command: append([]string{"go", "run", "./bench"}, args...),
@@ -43,19 +44,17 @@ func newReport(name string, args []string) (*report, error) {
 	if name == "" {
 		return r, nil
 	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("-json: %s is a directory", name)
-	}
-	var err error
-	if r.partial, err = os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*"); err != nil {
+	_, err := os.Stat(name)
+	r.made = errors.Is(err, fs.ErrNotExist)
+	if r.file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644); err != nil {
 		return nil, fmt.Errorf("-json: %w", err)
 	}
 	return r, nil
 }
 
-// write fills the file and puts it in its place.
+// write fills the file.
 func (r *report) write(b *bench) error {
-	if r.partial == nil {
+	if r.file == nil {
 		return nil
 	}
 	r.content.Results, r.content.Idle = b.results, b.idle
@@ -63,22 +62,21 @@ func (r *report) write(b *bench) error {
 	if err != nil {
 		return fmt.Errorf("-json: %w", err)
 	}
-	_, err = r.partial.Write(append(text, '\n'))
-	err = errors.Join(err, r.partial.Chmod(0o644), r.partial.Close())
-	if err == nil {
-		err = os.Rename(r.partial.Name(), r.name)
-	}
-	if err != nil {
+	_ = r.file.Truncate(0) // what is no regular file has no length
+	_, err = r.file.Write(append(text, '\n'))
+	if err = errors.Join(err, r.file.Close()); err != nil {
 		return fmt.Errorf("-json: %w", err)
 	}
-	r.partial = nil
+	r.file = nil
 	return nil
 }
 
-// discard removes what was not written whole.
+// discard leaves things as they were where nothing was written.
 func (r *report) discard() {
-	if r.partial != nil {
-		_ = r.partial.Close()
-		_ = os.Remove(r.partial.Name())
+	if r.file != nil {
+		_ = r.file.Close()
+		if r.made {
+			_ = os.Remove(r.file.Name())
+		}
 	}
 }

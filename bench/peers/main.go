@@ -54,7 +54,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.IntVar(&s.rounds, "rounds", 5, "how often everything is measured")
 	flags.DurationVar(&s.time, "time", 500*time.Millisecond, "how long each load is measured in each round, after a warm-up")
 	flags.BoolVar(&s.short, "short", false, "everything once, for a few milliseconds, without verdicts: whether all systems work")
-	flags.StringVar(&s.out, "out", "", "`folder` for peers.json and the pictures (default ../results; with -short none)")
+	flags.StringVar(&s.out, "out", "", "`folder` for peers.json and the pictures (default ../results for a full run, with -short, -load, -system, -rounds or -time none)")
 	flags.StringVar(&s.from, "from", "", "draw and judge the peers.json of an earlier run, measure nothing")
 	match := func(to **regexp.Regexp) func(string) error {
 		return func(text string) (err error) {
@@ -67,11 +67,11 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	if s.out == "" && !s.short {
-		s.out = filepath.Join("..", "results")
-	}
 	set := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if full := !set["short"] && !set["load"] && !set["system"] && !set["rounds"] && !set["time"]; s.out == "" && full {
+		s.out = filepath.Join("..", "results") // less must not take the place of it
+	}
 	if s.short {
 		if !set["rounds"] {
 			s.rounds = 1
@@ -122,8 +122,8 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) 
 // measure measures, or reads what an earlier run did.
 func (s settings) measure(ctx context.Context, groups []group, stderr *os.File) (*report, error) {
 	if s.out != "" {
-		if err := os.MkdirAll(s.out, 0o755); err != nil { // now, and not after ten minutes
-			return nil, fmt.Errorf("peers: %w", err)
+		if err := writable(s.out); err != nil { // now, and not after ten minutes
+			return nil, fmt.Errorf("peers: -out: %w", err)
 		}
 	}
 	if s.from != "" {
@@ -147,6 +147,18 @@ func (s settings) measure(ctx context.Context, groups []group, stderr *os.File) 
 	return r, nil
 }
 
+// writable makes the folder and sees whether a file can be made in it.
+func writable(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(folder, "peers.*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // finish writes, draws, prints and judges.
 func (s settings) finish(r *report, groups []group, stdout io.Writer, stderr io.Writer) int {
 	failed := len(r.Failed) > 0
@@ -164,7 +176,7 @@ func (s settings) finish(r *report, groups []group, stdout io.Writer, stderr io.
 	}
 	fmt.Fprintf(stdout, "%s, %d cores, %s, %s/%s, %s\n", r.Environment.CPU, r.Environment.Cores,
 		r.Environment.Go, r.Environment.OS, r.Environment.Arch, r.Date.Format(time.DateOnly))
-	fmt.Fprintf(stdout, "medians of %d interleaved rounds of %v, both ends in one process; duet: how many times its rate is the row's\n", r.Rounds, r.Time)
+	fmt.Fprintf(stdout, "medians, rounds interleaved: %d of %v; both ends in one process; duet: how many times its rate is the row's\n", r.Rounds, r.Time)
 	printTables(stdout, groups, r)
 	missed := 0
 	if r.Short {
@@ -179,7 +191,7 @@ func (s settings) finish(r *report, groups []group, stdout io.Writer, stderr io.
 	case failed:
 		return exitFailed
 	case missed > 0:
-		fmt.Fprintf(stderr, "peers: %d of what must be reached was missed\n", missed)
+		fmt.Fprintf(stderr, "peers: %d of the figures that must be reached are missed\n", missed)
 		return exitMissed
 	}
 	return 0

@@ -368,3 +368,25 @@ func TestServeTasks(t *testing.T) {
 		t.Error("serveTasks(nobody) = nil, want an error")
 	}
 }
+
+// A run of less than everything must not take the place of the stored results.
+func TestOut(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "../results"},
+		{[]string{"-short"}, ""},
+		{[]string{"-load", "open"}, ""},
+		{[]string{"-system", "duet"}, ""},
+		{[]string{"-rounds", "1"}, ""},
+		{[]string{"-time", "5ms"}, ""},
+		{[]string{"-load", "open", "-out", "here"}, "here"},
+		{[]string{"-from", "x.json"}, "../results"},
+	} {
+		s, err := parse(tt.args, io.Discard)
+		if err != nil || s.out != filepath.FromSlash(tt.want) {
+			t.Errorf("parse(%q) writes to %q, %v; want %q", tt.args, s.out, err, tt.want)
+		}
+	}
+}

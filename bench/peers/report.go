@@ -36,7 +36,7 @@ type idleResult struct {
 func readReport(name string) (*report, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("peers: -from: %w", err)
 	}
 	var r report
 	if err := json.Unmarshal(text, &r); err != nil {
