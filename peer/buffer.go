@@ -20,6 +20,7 @@ type buffer struct {
 	b    []byte
 	json bytes.Buffer // where a marshaller writes to while it appends to b
 	refs atomic.Int32 // 1 while it is kept for reuse
+	free bool         // it is kept for reuse; only with the build tag duetpoison
 	from *buffers
 }
 
@@ -50,6 +51,7 @@ func (p *buffers) get(n int) *buffer {
 	at := sizeOf(n)
 	if at < sizes {
 		if b, ok := p.pools[at].Get().(*buffer); ok {
+			b.isFree(false)
 			return b
 		}
 		n = minBuffer << at
@@ -62,6 +64,7 @@ func (p *buffers) get(n int) *buffer {
 // put keeps b for another time, under the size it fills.
 func (p *buffers) put(b *buffer) {
 	poisonBytes(b.b[:cap(b.b)])
+	b.isFree(true)
 	b.b = b.b[:0]
 	at := sizeOf(cap(b.b))
 	if at < sizes && minBuffer<<at > cap(b.b) {

@@ -33,28 +33,37 @@ type requestKey struct{}
 
 // ask returns the context that others may wait for.
 func (r *requestContext) ask() context.Context {
-	if asked := r.asked.Load(); asked != nil {
-		return asked.Context
+	asked := r.asked.Load()
+	if asked == nil {
+		parent := r.c.handlers
+		if r.cause.Load() != nil {
+			parent = context.WithoutCancel(parent) // its end came later, if it has ended
+		}
+		ctx, cancel := context.WithCancelCause(parent)
+		asked = &askedContext{ctx, cancel}
+		if !r.asked.CompareAndSwap(nil, asked) {
+			cancel(nil) // somebody else was first
+			asked = r.asked.Load()
+		}
 	}
-	ctx, cancel := context.WithCancelCause(r.c.handlers)
-	if !r.asked.CompareAndSwap(nil, &askedContext{ctx, cancel}) {
-		cancel(nil) // somebody else was first
-		return r.asked.Load().Context
-	}
-	// Who asks is seen by who ends, or sees the end here.
+	// Who asks is seen by who ends, or sees the end here, and so does everybody who
+	// asks meanwhile: what has ended never looks alive again.
 	if cause := r.cause.Load(); cause != nil {
-		cancel(*cause)
+		asked.cancel(*cause)
 	}
-	return ctx
+	return asked.Context
 }
 
-// end ends the context. The first cause stays; end reports whether it is this one.
+// end ends the context, unless it has ended with the connection. The first cause
+// stays; end reports whether it is this one.
 func (r *requestContext) end(cause *error) bool {
-	first := r.cause.CompareAndSwap(nil, cause)
-	if asked := r.asked.Load(); asked != nil {
-		asked.cancel(*r.cause.Load())
+	if r.c.handlers.Err() != nil || !r.cause.CompareAndSwap(nil, cause) {
+		return false
 	}
-	return first
+	if asked := r.asked.Load(); asked != nil {
+		asked.cancel(*cause)
+	}
+	return true
 }
 
 // handlerReturned ends the context since its handler has returned, or never will
@@ -76,9 +85,9 @@ func (r *requestContext) Done() <-chan struct{} { return r.ask().Done() }
 
 // Err implements [context.Context].
 func (r *requestContext) Err() error {
-	switch asked := r.asked.Load(); {
-	case asked != nil:
-		return asked.Err()
+	switch {
+	case r.asked.Load() != nil:
+		return r.ask().Err()
 	case r.cause.Load() != nil:
 		return context.Canceled
 	}

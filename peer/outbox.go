@@ -74,6 +74,14 @@ func (o *outbox) expect(n int) {
 	}
 }
 
+// count counts m, of n bytes, for Stats. o.mu is held.
+func (o *outbox) count(m *outgoingMessage, n int) {
+	if m.own {
+		o.sentMessages++
+		o.sentBytes += uint64(n)
+	}
+}
+
 // sent returns how many envelopes of own requests were queued, and their bytes.
 func (o *outbox) sent() (messages, bytes uint64) {
 	o.mu.Lock()
@@ -166,10 +174,6 @@ func (c *Conn) push(m *outgoingMessage, alone bool) error {
 		o.mu.Unlock()
 		return c.endCause()
 	}
-	if m.own {
-		o.sentMessages++
-		o.sentBytes += uint64(len(m.buf.b))
-	}
 	if alone && !o.writing && c.tryWrite != nil {
 		o.writing = true
 		o.mu.Unlock()
@@ -182,9 +186,11 @@ func (c *Conn) push(m *outgoingMessage, alone bool) error {
 			o.mu.Unlock()
 			return c.endCause()
 		}
+		o.count(m, len(m.buf.b))
 		m.hold()
 		o.queue = slices.Insert(o.queue, 0, *m)
 	} else {
+		o.count(m, len(m.buf.b))
 		m.hold()
 		o.queue = append(o.queue, *m)
 	}

@@ -3,3 +3,5 @@
 package peer
 
 func poisonBytes([]byte) {}
+
+func (*buffer) isFree(bool) {}

@@ -9,3 +9,12 @@ func poisonBytes(b []byte) {
 		b[i] = 0xDB
 	}
 }
+
+// isFree notes whether b is kept for reuse. Whoever gives it back twice, or takes
+// what nobody gave back, is noticed.
+func (b *buffer) isFree(free bool) {
+	if b.free == free {
+		panic("peer: a buffer was released twice")
+	}
+	b.free = free
+}

@@ -1,8 +1,8 @@
 package peer
 
 import (
+	"container/list"
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -15,7 +15,7 @@ type room struct {
 	waiting atomic.Int64 // how many are in line, for who need not wait for mu to see that
 
 	mu   sync.Mutex
-	line []*place
+	line list.List // of *place
 }
 
 // place is one in the line.
@@ -47,7 +47,7 @@ func (r *room) take(n int64) bool {
 func (r *room) wait(ctx context.Context, over <-chan struct{}, n int64) bool {
 	p := &place{n, make(chan struct{})}
 	r.mu.Lock()
-	r.line = append(r.line, p)
+	at := r.line.PushBack(p)
 	r.serve()
 	r.mu.Unlock()
 	select {
@@ -58,10 +58,11 @@ func (r *room) wait(ctx context.Context, over <-chan struct{}, n int64) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := slices.Index(r.line, p); i >= 0 {
-		r.line = slices.Delete(r.line, i, i+1)
-	} else { // it came at the same time
+	select {
+	case <-p.given: // at the same time
 		r.used.Add(-n)
+	default:
+		r.line.Remove(at)
 	}
 	r.serve()
 	return false
@@ -81,10 +82,9 @@ func (r *room) give(n int64) {
 
 // serve gives to the line from its front as long as there is enough. r.mu is held.
 func (r *room) serve() {
-	r.waiting.Store(int64(len(r.line)))
-	for len(r.line) > 0 && r.take(r.line[0].bytes) {
-		close(r.line[0].given)
-		r.line = slices.Delete(r.line, 0, 1)
-		r.waiting.Store(int64(len(r.line)))
+	r.waiting.Store(int64(r.line.Len()))
+	for first := r.line.Front(); first != nil && r.take(first.Value.(*place).bytes); first = r.line.Front() {
+		close(r.line.Remove(first).(*place).given)
+		r.waiting.Store(int64(r.line.Len()))
 	}
 }

@@ -102,7 +102,7 @@ func TestRoomRace(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if r.used.Load() != 0 || r.waiting.Load() != 0 || len(r.line) != 0 {
-		t.Errorf("at the end %d used, %d waiting, %d in line", r.used.Load(), r.waiting.Load(), len(r.line))
+	if r.used.Load() != 0 || r.waiting.Load() != 0 || r.line.Len() != 0 {
+		t.Errorf("at the end %d used, %d waiting, %d in line", r.used.Load(), r.waiting.Load(), r.line.Len())
 	}
 }

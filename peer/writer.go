@@ -15,6 +15,7 @@ import (
 // transport. It reports false where m is still to be queued, before all others.
 func (c *Conn) writeInline(m *outgoingMessage) bool {
 	o := &c.out
+	n := len(m.buf.b)
 	if m.leaving = m.leave(); m.leaving {
 		took, flushed := c.tryOnce(m.buf.b)
 		if !took || !flushed {
@@ -25,6 +26,7 @@ func (c *Conn) writeInline(m *outgoingMessage) bool {
 	m.left()
 	o.room.give(m.room)
 	o.mu.Lock()
+	o.count(m, n)
 	o.writing = false
 	if len(o.queue)+len(o.cancels) > 0 {
 		c.startWriter()
