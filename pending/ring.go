@@ -1,14 +1,20 @@
 package pending
 
-// A ring finds slots by their ids, which are given out one after the other: the
-// low bits of an id are its place. A call that stays open while the ids come
-// round to its place again stays there, and the newer one goes to a map.
+// A Ring finds values by ids that are mostly given out one after the other: the low
+// bits of an id are its place. A value that stays while the ids come round to its
+// place again stays there, and the newer one goes to a map.
 //
-// The zero value is empty.
-type ring[R any] struct {
-	places []*Slot[R]         // nil, or a power of two of them
-	others map[int64]*Slot[R] // those whose place was taken; nil until there is one
-	count  int                // of all
+// The zero value is empty. It is not for concurrent use.
+type Ring[T any] struct {
+	places []place[T]   // nil, or a power of two of them
+	others map[int64]*T // those whose place was taken; nil until there is one
+	count  int          // of all
+}
+
+// place is empty where value is nil.
+type place[T any] struct {
+	id    int64
+	value *T
 }
 
 const (
@@ -16,75 +22,74 @@ const (
 	keptPlaces  = 1 << 10 // of an empty ring: it held a burst if it has more
 )
 
-func (r *ring[R]) place(id int64) int { return int(id) & (len(r.places) - 1) }
+func (r *Ring[T]) at(id int64) *place[T] { return &r.places[int(id)&(len(r.places)-1)] }
 
-// put adds s, whose id is not there yet.
-func (r *ring[R]) put(s *Slot[R]) {
+// Len is the number of values.
+func (r *Ring[T]) Len() int { return r.count }
+
+// Put adds v, which is not nil, under an id that is not there yet.
+func (r *Ring[T]) Put(id int64, v *T) {
 	if 2*r.count >= len(r.places) {
 		r.grow()
 	}
 	r.count++
-	r.settle(s)
+	r.settle(id, v)
 }
 
-// settle gives s its place, or one beside.
-func (r *ring[R]) settle(s *Slot[R]) {
-	if at := r.place(s.ID); r.places[at] == nil {
-		r.places[at] = s
+// settle gives v its place, or one beside.
+func (r *Ring[T]) settle(id int64, v *T) {
+	if p := r.at(id); p.value == nil {
+		*p = place[T]{id, v}
 		return
 	}
 	if r.others == nil {
-		r.others = make(map[int64]*Slot[R])
+		r.others = make(map[int64]*T)
 	}
-	r.others[s.ID] = s
+	r.others[id] = v
 }
 
-func (r *ring[R]) grow() {
-	all := r.all()
-	r.places, r.others = make([]*Slot[R], max(leastPlaces, 2*len(r.places))), nil
-	for _, s := range all {
-		r.settle(s)
-	}
+func (r *Ring[T]) grow() {
+	old := *r
+	r.places, r.others = make([]place[T], max(leastPlaces, 2*len(old.places))), nil
+	old.each(r.settle)
 }
 
-// find returns the slot of id, or nil.
-func (r *ring[R]) find(id int64) *Slot[R] {
+// Find returns the value of id, or nil.
+func (r *Ring[T]) Find(id int64) *T {
 	if len(r.places) == 0 {
 		return nil
 	}
-	if s := r.places[r.place(id)]; s != nil && s.ID == id {
-		return s
+	if p := r.at(id); p.id == id && p.value != nil {
+		return p.value
 	}
 	return r.others[id]
 }
 
-// take removes the slot of id and returns it, or nil.
-func (r *ring[R]) take(id int64) *Slot[R] {
-	s := r.find(id)
-	if s == nil {
+// Take removes the value of id and returns it, or nil.
+func (r *Ring[T]) Take(id int64) *T {
+	v := r.Find(id)
+	if v == nil {
 		return nil
 	}
-	if at := r.place(id); r.places[at] == s {
-		r.places[at] = nil
+	if p := r.at(id); p.value == v {
+		*p = place[T]{}
 	} else {
 		delete(r.others, id)
 	}
 	if r.count--; r.count == 0 && len(r.places) > keptPlaces {
-		*r = ring[R]{}
+		*r = Ring[T]{}
 	}
-	return s
+	return v
 }
 
-// all returns the slots in no order.
-func (r *ring[R]) all() []*Slot[R] {
-	all := make([]*Slot[R], 0, r.count)
-	for _, s := range r.places {
-		if s != nil {
-			all = append(all, s)
+// each calls f for all values, in no order.
+func (r *Ring[T]) each(f func(id int64, v *T)) {
+	for _, p := range r.places {
+		if p.value != nil {
+			f(p.id, p.value)
 		}
 	}
-	for _, s := range r.others {
-		all = append(all, s)
+	for id, v := range r.others {
+		f(id, v)
 	}
-	return all
 }

@@ -100,3 +100,47 @@ func TestBurst(t *testing.T) {
 	add(t, table, "next")
 	wantPlaces(t, table, "the next", 16, 0)
 }
+
+// TestRingModel does the same to a ring and to a map, with ids that come one after
+// the other, share their low bits, are negative, and are anything.
+func TestRingModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	ids := map[string]func(i int) int64{
+		"in order":  func(i int) int64 { return int64(i) },
+		"one place": func(i int) int64 { return int64(i) << 20 },
+		"negative":  func(i int) int64 { return -int64(i) * 3 },
+		"any":       func(int) int64 { return int64(random.Uint64()) },
+	}
+	for name, id := range ids {
+		t.Run(name, func(t *testing.T) {
+			var ring pending.Ring[int64]
+			model := map[int64]*int64{}
+			var known []int64
+			for i := range 20_000 {
+				n := id(i)
+				if model[n] == nil && random.IntN(3) > 0 {
+					ring.Put(n, &n)
+					model[n] = &n
+					known = append(known, n)
+				} else if len(known) > 0 {
+					n = known[random.IntN(len(known))] // there, or taken before
+					if got := ring.Take(n); got != model[n] {
+						t.Fatalf("Take(%d) = %v, want %v", n, got, model[n])
+					}
+					delete(model, n)
+				}
+				if ring.Find(n) != model[n] || ring.Len() != len(model) {
+					t.Fatalf("Find(%d) = %v of %d, want %v of %d", n, ring.Find(n), ring.Len(), model[n], len(model))
+				}
+			}
+			for n, want := range model {
+				if ring.Take(n) != want {
+					t.Fatalf("Take(%d) at the end is not what was put there", n)
+				}
+			}
+			if ring.Len() != 0 || ring.Find(0) != nil {
+				t.Error("the ring is not empty at the end")
+			}
+		})
+	}
+}

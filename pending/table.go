@@ -29,7 +29,7 @@ type Table[R any] struct {
 
 	mu     sync.Mutex
 	last   int64                        // the newest id; ids are never reused
-	slots  ring[R]                      // by id
+	slots  Ring[Slot[R]]                // by id
 	gone   *lru.Cache[int64, Abandoned] // nil until the first abandoned call
 	cause  error                        // set once the table has failed
 	failed bool
@@ -73,21 +73,21 @@ func (t *Table[R]) add(s *Slot[R]) error {
 	switch {
 	case t.failed:
 		return t.cause
-	case t.limit > 0 && t.slots.count >= t.limit:
+	case t.limit > 0 && t.slots.Len() >= t.limit:
 		return ErrFull
 	case t.last >= MaxID:
 		return ErrExhausted
 	}
 	t.last++
 	s.ID = t.last
-	t.slots.put(s)
+	t.slots.Put(s.ID, s)
 	return nil
 }
 
 // Settle hands value to the waiter of id and reports whether there was one.
 func (t *Table[R]) Settle(id int64, value R) bool {
 	t.mu.Lock()
-	s := t.slots.take(id)
+	s := t.slots.Take(id)
 	t.mu.Unlock()
 	if s == nil {
 		return false
@@ -103,14 +103,14 @@ func (t *Table[R]) Settle(id int64, value R) bool {
 func (t *Table[R]) Has(id int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.slots.find(id) != nil
+	return t.slots.Find(id) != nil
 }
 
 // Len is the number of calls that wait.
 func (t *Table[R]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.slots.count
+	return t.slots.Len()
 }
 
 // Late tells what is remembered of an abandoned call and forgets it: its answer
@@ -132,17 +132,17 @@ func (t *Table[R]) Late(id int64) (Abandoned, bool) {
 // cause stays.
 func (t *Table[R]) Fail(cause error) {
 	t.mu.Lock()
-	slots := t.slots.all()
-	t.slots = ring[R]{}
+	slots := t.slots
+	t.slots = Ring[Slot[R]]{}
 	if !t.failed {
 		t.failed, t.cause = true, cause
 	}
 	cause = t.cause
 	t.mu.Unlock()
-	for _, s := range slots {
+	slots.each(func(_ int64, s *Slot[R]) {
 		s.err = cause
 		s.done <- struct{}{}
-	}
+	})
 }
 
 // drop removes s because its caller gave up, and remembers it if its bytes may
@@ -150,10 +150,10 @@ func (t *Table[R]) Fail(cause error) {
 func (t *Table[R]) drop(s *Slot[R]) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.slots.find(s.ID) != s {
+	if t.slots.Find(s.ID) != s {
 		return false
 	}
-	t.slots.take(s.ID)
+	t.slots.Take(s.ID)
 	if s.withdraw() || t.remember <= 0 {
 		return true
 	}
