@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,7 +159,7 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method strin
 	if err := c.encodeWithRoom(ctx, &m, &t); err != nil {
 		return err
 	}
-	alone := slot != nil && c.active.Load() == 1
+	alone := slot != nil && c.active.Load() == 1 && c.served.running.Load() == 0
 	if err := c.push(&m, alone); err != nil {
 		m.buf.release()
 		return err
@@ -314,8 +313,10 @@ func (c *Conn) encodeValue(buf *buffer, v any) (err error) {
 
 // first is the first byte of a JSON text that is not white space.
 func first(text []byte) byte {
-	if text = bytes.TrimLeft(text, " \t\r\n"); len(text) > 0 {
-		return text[0]
+	for _, c := range text {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
+		}
 	}
 	return 0
 }

@@ -76,7 +76,7 @@ type Conn struct {
 	stop     context.CancelCauseFunc
 
 	calls    *pending.Table[reply] // own calls
-	active   atomic.Int64          // own calls and incoming ones in flight
+	active   atomic.Int64          // own calls in flight
 	crew     crew
 	out      outbox
 	tryWrite func(msg []byte) (took, flushed bool)                                   // of the transport; nil where it has none

@@ -118,7 +118,6 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed b
 	s.calls.add(r)
 	s.inFlight++
 	s.running.Add(1)
-	c.active.Add(1)
 	s.bytes += r.size
 	held := c.hold(r)
 	c.mu.Unlock()
@@ -251,7 +250,7 @@ func (c *Conn) free(r *incoming) (alone bool) {
 	s.bytes -= r.size
 	c.mu.Unlock()
 	r.buf.release()
-	return c.active.Add(-1) == 0
+	return c.active.Load() == 0 && s.running.Load() == 1
 }
 
 // finished ends the life of a request for Shutdown.

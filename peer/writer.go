@@ -78,7 +78,7 @@ func (c *Conn) write() {
 			}
 			continue
 		}
-		if !yielded && c.active.Load() > int64(n) {
+		if !yielded && c.active.Load()+c.served.running.Load() > int64(n) {
 			// Those that are about to send get their turn first, so that all of it
 			// goes out by one write.
 			yielded = true

@@ -41,12 +41,12 @@ type Slot[R any] struct {
 	ID     int64
 	Method string
 	Note   string
-	Began  time.Time
 
 	// Kept is the caller's own, and stays with the slot from one use to the next.
 	Kept any
 
 	table   *Table[R]
+	began   time.Duration // after the table was made
 	done    chan struct{} // room for one, so that settling never blocks
 	value   R             // written before done is sent to
 	err     error

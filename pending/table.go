@@ -25,6 +25,7 @@ var (
 type Table[R any] struct {
 	limit    int
 	remember int
+	made     time.Time
 	pool     sync.Pool // of slots
 
 	mu     sync.Mutex
@@ -47,7 +48,7 @@ type Abandoned struct {
 // the newest remember abandoned calls. Zero or less means no limit, and no
 // memory.
 func New[R any](limit, remember int) *Table[R] {
-	return &Table[R]{limit: limit, remember: remember}
+	return &Table[R]{limit: limit, remember: remember, made: time.Now()}
 }
 
 // Add makes a slot under a new id. It returns ErrFull or ErrExhausted, or the
@@ -57,7 +58,8 @@ func (t *Table[R]) Add(method, note string) (*Slot[R], error) {
 	if !ok {
 		s = &Slot[R]{done: make(chan struct{}, 1)}
 	}
-	s.Method, s.Note, s.Began, s.table = method, note, time.Now(), t
+	s.Method, s.Note, s.table = method, note, t
+	s.began = time.Since(t.made) // half of what time.Now takes
 	s.holders.Store(1)
 	if err := t.add(s); err != nil {
 		s.over = true
@@ -161,6 +163,6 @@ func (t *Table[R]) drop(s *Slot[R]) bool {
 		// The only error of lru.New is a size below one.
 		t.gone, _ = lru.New[int64, Abandoned](t.remember)
 	}
-	t.gone.Add(s.ID, Abandoned{Method: s.Method, Note: s.Note, Began: s.Began, Ended: time.Now()})
+	t.gone.Add(s.ID, Abandoned{Method: s.Method, Note: s.Note, Began: t.made.Add(s.began), Ended: time.Now()})
 	return true
 }
