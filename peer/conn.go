@@ -81,6 +81,7 @@ type Conn struct {
 	out      outbox
 	tryWrite func(msg []byte) (took, flushed bool)                                   // of the transport; nil where it has none
 	readGrow func(context.Context, []byte, func([]byte, int) []byte) ([]byte, error) // likewise
+	yield    func()                                                                  // likewise
 	events   events
 	stats    counters
 
@@ -144,6 +145,9 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 	if isItself(t) {
 		if t, ok := t.(tryWriter); ok {
 			c.tryWrite = t.TryWrite
+		}
+		if t, ok := t.(yielder); ok {
+			c.yield = t.Yield
 		}
 		if t, ok := t.(growReader); ok {
 			c.readGrow, c.grow = t.ReadGrow, c.growReading

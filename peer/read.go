@@ -105,6 +105,9 @@ func (c *Conn) receive(buf *buffer, env *codec.Envelope) (passed bool) {
 // handle does what has to be done about one message. batch is nil outside one. It
 // reports whether it passed a reference to buf on.
 func (c *Conn) handle(m *codec.Message, buf *buffer, batch *batchReply) (passed bool) {
+	if m.Kind != codec.Notification && c.yield != nil {
+		c.yield() // somebody goes on by it, and should before the next ones come
+	}
 	switch m.Kind {
 	case codec.Call:
 		return c.admit(m, buf, batch)

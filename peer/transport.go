@@ -10,8 +10,8 @@ import (
 //
 // A Transport may have more methods, with the meaning and the signatures that they
 // have in wsconn.Conn: TryWrite, so that a message that goes alone is written by
-// the goroutine that sends it, and ReadGrow, so that an idle connection holds no
-// buffer. They are used only where it has a method Self too, which returns the
+// the goroutine that sends it, ReadGrow, so that an idle connection holds no buffer,
+// and Yield, so that answers leave while more is read. They are used only where it has a method Self too, which returns the
 // Transport itself: so one that embeds another, and with it these methods, gets
 // every message through its own Read and Write.
 type Transport interface {
@@ -46,6 +46,9 @@ func isItself(t Transport) bool {
 type tryWriter interface {
 	TryWrite(msg []byte) (took, flushed bool)
 }
+
+// yielder is a Transport that lets others run between two Reads, if it is told to.
+type yielder interface{ Yield() }
 
 // growReader is a Transport that asks for a buffer when a message has begun to
 // arrive.

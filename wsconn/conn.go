@@ -34,6 +34,7 @@ type Conn struct {
 	client bool    // this end dialed, and so masks what it sends
 	ws     *websocket.Conn
 	sock   *socket
+	yield  bool // Yield was called; the reader's
 
 	turn       gate        // shut while a goroutine writes
 	writeTimer *time.Timer // runs while the turn is taken; nil without a WriteTimeout

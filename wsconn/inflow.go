@@ -12,9 +12,10 @@ const idleBuffer = 4 << 10
 // directRead is the least that is read past the buffer, right to where it belongs.
 const directRead = 16 << 10
 
-// A read takes about burst messages, or leastRead bytes. Whoever reads lets the others run between two such reads:
-// so the work is done in the order it comes, and what one read brought is on its way back while the next one's is
-// looked at. Larger reads, or none of that, leave a processor idle and make the slowest calls twice as slow.
+// A read takes about burst messages, or leastRead bytes. Where that is done with Yield, whoever reads lets the others
+// run between two such reads: so the work is done in the order it comes, and what one read brought is on its way back
+// while the next one's is looked at. Larger reads, or none of that, leave a processor idle and make the slowest calls
+// twice as slow. Where nothing is on its way back it is the other way round: the next read is to be ready in time.
 const (
 	burst     = 32
 	leastRead = 2 << 10
@@ -37,6 +38,7 @@ type inflow struct {
 	part   [maxHeader]byte
 	asked  int   // bytes that the last read was for at most
 	full   bool  // it got so many
+	yield  bool  // and then, others are to run before the next
 	frame  int   // bytes of the last data frame
 	left   int64 // bytes that the library may still take of the frame it reads
 	ahead  int   // the most bytes that the stream may hold above its descriptor
@@ -132,7 +134,8 @@ func (f *inflow) took(n int) { f.unread = f.unread[n:] }
 
 // fill reads more behind what is unread.
 func (f *inflow) fill() error {
-	if f.full {
+	if f.full && f.yield {
+		f.yield = false
 		runtime.Gosched()
 	}
 	if low := f.sock.low; low != nil && f.ahead == 0 {

@@ -42,6 +42,10 @@ func (c *Conn) ReadGrow(_ context.Context, buf []byte, grow func(buf []byte, n i
 	return msg, nil
 }
 
+// Yield has the next Read that has to ask the system for more let other goroutines run first, if the time before it got
+// as much as it asked for. It is for who reads requests that are answered, and may be called between two Reads only.
+func (c *Conn) Yield() { c.yield = true }
+
 // What next refuses by itself.
 var (
 	errBinary   = errors.New("binary message refused")
@@ -71,6 +75,9 @@ func (c *Conn) nextFrame(buf []byte, grow func([]byte, int) []byte) (msg []byte,
 	in := &c.sock.in
 	in.gate.lock()
 	defer in.gate.unlock()
+	if c.yield {
+		in.yield, c.yield = true, false
+	}
 	if in.left > 0 { // the library is in the middle of a frame
 		return nil, false, nil
 	}
