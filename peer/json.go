@@ -37,7 +37,7 @@ func (JSONv2) Marshal(dst []byte, v any) ([]byte, error) {
 
 // Unmarshal implements [JSON].
 func (JSONv2) Unmarshal(data []byte, v any) error {
-	return jsonv2.Unmarshal(data, v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+	return jsonv2.Unmarshal(data, v, jsontext.AllowInvalidUTF8(true))
 }
 
 // marshalV2 appends v to buf, as JSONv2 writes it. On an error buf holds what it
