@@ -9,7 +9,7 @@ import (
 // decides the kind of the message, before anything in them is judged, so a
 // fault never turns a response into something to run or to answer, nor a call
 // into a notification.
-func (s *scanner) classify(m *Message, inBatch bool, rules *Rules) {
+func (s *objectScanner) classify(m *Message, inBatch bool, rules *Rules) {
 	got := &s.got
 	if got.seen.has(methodMember) {
 		s.request(m, inBatch, rules)
@@ -22,7 +22,7 @@ func (s *scanner) classify(m *Message, inBatch bool, rules *Rules) {
 	if got.seen.has(idMember) {
 		id, fault = idOf(s.raw(idMember))
 	}
-	if got.twice.has(idMember) {
+	if s.twice.has(idMember) {
 		id = ID{}
 	}
 	switch {
@@ -44,9 +44,9 @@ func (s *scanner) classify(m *Message, inBatch bool, rules *Rules) {
 
 // common returns what is wrong with an object whatever its kind. Duplicates
 // come first: which of two members was meant is not ours to guess.
-func (s *scanner) common() Fault {
-	if s.got.twice != 0 {
-		return VersionTwice + Fault(bits.TrailingZeros16(uint16(s.got.twice)))
+func (s *objectScanner) common() Fault {
+	if s.twice != 0 {
+		return VersionTwice + Fault(bits.TrailingZeros16(uint16(s.twice)))
 	}
 	if !s.got.text.has(versionMember) || string(unquote(s.raw(versionMember))) != "2.0" {
 		return VersionWrong
@@ -55,7 +55,7 @@ func (s *scanner) common() Fault {
 }
 
 // request judges an object with a method member (JSON-RPC 2.0 section 4).
-func (s *scanner) request(m *Message, inBatch bool, rules *Rules) {
+func (s *objectScanner) request(m *Message, inBatch bool, rules *Rules) {
 	got := &s.got
 	if method := s.raw(methodMember); method[0] == '"' {
 		m.Method = unquote(method)
@@ -87,7 +87,7 @@ func (s *scanner) request(m *Message, inBatch bool, rules *Rules) {
 		m.Fault = fault
 	}
 	switch {
-	case fault != NoFault || got.twice.has(idMember):
+	case fault != NoFault || s.twice.has(idMember):
 		m.Kind, m.ID = Invalid, NullID()
 	case m.Fault != NoFault:
 		m.Kind, m.ID = Invalid, id
@@ -99,7 +99,7 @@ func (s *scanner) request(m *Message, inBatch bool, rules *Rules) {
 
 // requestFault returns what is wrong with a request apart from its id, which
 // also decides about the reply and so is judged by request itself.
-func (s *scanner) requestFault(method []byte, inBatch bool, rules *Rules) Fault {
+func (s *objectScanner) requestFault(method []byte, inBatch bool, rules *Rules) Fault {
 	got := &s.got
 	if fault := s.common(); fault != NoFault {
 		return fault
@@ -134,7 +134,7 @@ func (s *scanner) requestFault(method []byte, inBatch bool, rules *Rules) Fault 
 
 // params returns the params of a request without faults. Null is among them
 // only where it counts as absent.
-func (s *scanner) params() []byte {
+func (s *objectScanner) params() []byte {
 	if !s.got.seen.has(paramsMember) || s.raw(paramsMember)[0] == 'n' {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (s *scanner) params() []byte {
 
 // response judges an object with a result or an error and no method. It is
 // never dispatched and never answered, however broken it is.
-func (s *scanner) response(m *Message, idFault Fault, rules *Rules) {
+func (s *objectScanner) response(m *Message, idFault Fault, rules *Rules) {
 	got := &s.got
 	m.Kind = BadResponse
 	if m.Fault = s.common(); m.Fault != NoFault {
@@ -180,7 +180,7 @@ func (s *scanner) response(m *Message, idFault Fault, rules *Rules) {
 // errorObject makes an Error of the error member (JSON-RPC 2.0 section 5.1). Its
 // duplicates were found before. The code may be written as 5.0 or 5e0, since
 // that is the same JSON number, but it has to be an integer.
-func (s *scanner) errorObject() (*Error, Fault) {
+func (s *objectScanner) errorObject() (*Error, Fault) {
 	got := &s.got
 	if s.raw(errorMember)[0] != '{' {
 		return nil, ErrorNotObject

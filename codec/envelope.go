@@ -12,7 +12,7 @@ type Envelope struct {
 	Fault    Fault     // not NoFault: the array is refused whole, with one InvalidRequest and id null
 	Messages []Message // in the order of the text; empty when the array is refused
 
-	scan scanner
+	scan objectScanner
 }
 
 // Decode replaces the contents of e by those of text. A nil rules means base
@@ -116,7 +116,7 @@ func (e *Envelope) message(i, depth int, rules *Rules) int {
 		m.Fault, m.ID = NotObject, NullID()
 		return s.value(i, depth)
 	}
-	s.got.seen, s.got.twice, s.got.text = 0, 0, 0
+	s.got.seen, s.twice, s.got.text = 0, 0, 0
 	if i = s.object(i, depth, false); i >= 0 {
 		s.classify(m, depth > 0, rules)
 	}
@@ -138,7 +138,7 @@ func Check(value []byte, rules *Rules) error {
 			i = s.fail(i, "text after the value")
 		}
 	}
-	if i >= 0 && s.got.twice.has(nestedMember) {
+	if i >= 0 && s.twice.has(nestedMember) {
 		i = s.fail(s.twiceAt, "an object ends here that has a member twice")
 	}
 	if i < 0 {

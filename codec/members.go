@@ -26,10 +26,16 @@ type set uint16
 func (s *set) add(m member)     { *s |= 1 << m }
 func (s set) has(m member) bool { return s&(1<<m) != 0 }
 
+// objectScanner is a scanner that knows the objects of the wire. Their members are
+// notes apart from it, since most texts that are only checked are short.
+type objectScanner struct {
+	scanner
+	got members
+}
+
 // members is what one object of the wire consists of.
 type members struct {
 	seen  set       // present
-	twice set       // present more than once
 	text  set       // a string, at least one of them
 	spans [9][2]int // from and to of the first value; what it was before, unless seen
 }
@@ -98,7 +104,7 @@ func knownAt(text []byte, i int) (m member, end int) {
 //
 // Known names are counted by bits. The others are gathered like those of nested
 // objects, since which ones there are is the sender's choice.
-func (s *scanner) object(i, depth int, inError bool) int {
+func (s *objectScanner) object(i, depth int, inError bool) int {
 	if depth >= s.limit {
 		return s.fail(i, "nesting too deep")
 	}
@@ -144,7 +150,7 @@ func (s *scanner) object(i, depth int, inError bool) int {
 			s.names = append(s.names, name)
 			s.got.seen.add(m)
 		case s.got.seen.has(m):
-			s.got.twice.add(m)
+			s.twice.add(m)
 		default:
 			s.got.seen.add(m)
 			s.got.spans[m] = [2]int{from, i}
@@ -164,7 +170,7 @@ func (s *scanner) object(i, depth int, inError bool) int {
 
 // raw returns the text of a member that was seen. Its capacity ends with it:
 // a handler that appends to its params must not write into what follows.
-func (s *scanner) raw(m member) []byte {
+func (s *objectScanner) raw(m member) []byte {
 	span := s.got.spans[m]
 	return s.text[span[0]:span[1]:span[1]]
 }

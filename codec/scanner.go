@@ -16,8 +16,8 @@ type scanner struct {
 	limit  int  // containers that may be open at once
 	unique bool // duplicate names count at every depth
 	err    *SyntaxError
-	got    members
 
+	twice   set // the members that stand twice
 	twiceAt int // where the object ends that had a name twice
 
 	spill  []uint64 // open containers of value beyond the innermost 64
@@ -169,7 +169,7 @@ func (s *scanner) closeNames(base, end int, member member) {
 		slices.SortFunc(names, bytes.Compare)
 		for i := 1; i < len(names); i++ {
 			if bytes.Equal(names[i-1], names[i]) {
-				s.got.twice.add(member)
+				s.twice.add(member)
 				s.twiceAt = end
 				break
 			}
