@@ -28,7 +28,7 @@ func TestDepthOf(t *testing.T) {
 	type line struct {
 		At   time.Time
 		Text *string
-		by   map[string][]int
+		By   map[string][]int
 	}
 	for _, tc := range []struct {
 		v    any
