@@ -19,8 +19,7 @@ const (
 type buffer struct {
 	b    []byte
 	json bytes.Buffer // where a marshaller writes to while it appends to b
-	refs atomic.Int32 // 1 while it is kept for reuse
-	free bool         // it is kept for reuse; only with the build tag duetpoison
+	refs atomic.Int32 // 1 while it is kept for reuse, with the build tag duetpoison 0
 	from *buffers
 }
 

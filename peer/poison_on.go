@@ -13,8 +13,11 @@ func poisonBytes(b []byte) {
 // isFree notes whether b is kept for reuse. Whoever gives it back twice, or takes
 // what nobody gave back, is noticed.
 func (b *buffer) isFree(free bool) {
-	if b.free == free {
+	was, is := int32(0), int32(1)
+	if free {
+		was, is = is, was
+	}
+	if !b.refs.CompareAndSwap(was, is) {
 		panic("peer: a buffer was released twice")
 	}
-	b.free = free
 }
