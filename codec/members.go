@@ -26,8 +26,8 @@ type set uint16
 func (s *set) add(m member)     { *s |= 1 << m }
 func (s set) has(m member) bool { return s&(1<<m) != 0 }
 
-// objectScanner is a scanner that knows the objects of the wire. Their members are
-// notes apart from it, since most texts that are only checked are short.
+// objectScanner is a scanner that knows the objects of the wire. It is a type of its
+// own so that Check, which needs no notes of members, has none to clear.
 type objectScanner struct {
 	scanner
 	got members

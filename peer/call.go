@@ -160,11 +160,11 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method strin
 		return err
 	}
 	alone := slot != nil && c.active.Load() == 1 && c.served.running.Load() == 0
-	if err := c.push(&m, alone); err != nil {
+	err := c.push(&m, alone)
+	if err != nil {
 		m.buf.release()
-		return err
 	}
-	return nil
+	return err
 }
 
 // wait waits for the answer to an own call, and for what has to be handled

@@ -39,7 +39,7 @@ type served struct {
 	bytes     int64
 	notes     int // notifications queued or running
 	noteBytes int64
-	running   atomic.Int64 // requests of either kind that are not finished, for Shutdown
+	running   atomic.Int64 // requests of either kind that are not finished
 }
 
 // newIncoming makes the request of m, which has size bytes of its own.

@@ -24,12 +24,12 @@ type outbox struct {
 	cancels  []int64 // own calls whose end is still to be told
 	reserved int64   // bytes of the reader's answers in queue
 	reserve  int64   // the most of them
+	writing  bool    // somebody writes, and will look at queue again
+	parked   bool    // the writer waits on wake
+	wake     chan bool
+	closed   bool
 
 	sentMessages, sentBytes uint64 // of own requests, for Stats
-	writing                 bool   // somebody writes, and will look at queue again
-	parked                  bool   // the writer waits on wake
-	wake                    chan bool
-	closed                  bool
 
 	spare []outgoingMessage // the writer's
 	msgs  [][]byte          // the writer's
@@ -174,7 +174,8 @@ func (c *Conn) push(m *outgoingMessage, alone bool) error {
 		o.mu.Unlock()
 		return c.endCause()
 	}
-	if alone && !o.writing && c.tryWrite != nil {
+	tried := alone && !o.writing && c.tryWrite != nil
+	if tried {
 		o.writing = true
 		o.mu.Unlock()
 		if c.writeInline(m) {
@@ -186,12 +187,12 @@ func (c *Conn) push(m *outgoingMessage, alone bool) error {
 			o.mu.Unlock()
 			return c.endCause()
 		}
-		o.count(m, len(m.buf.b))
-		m.hold()
+	}
+	o.count(m, len(m.buf.b))
+	m.hold()
+	if tried { // what others queued meanwhile comes after
 		o.queue = slices.Insert(o.queue, 0, *m)
 	} else {
-		o.count(m, len(m.buf.b))
-		m.hold()
 		o.queue = append(o.queue, *m)
 	}
 	c.startWriter()
