@@ -36,14 +36,12 @@ func TestGateIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		g.lock()
-		came := make(chan struct{})
-		go func() { g.lock(); close(came); g.unlock() }()
+		go g.lock()
 		synctest.Wait()
 		g.unlock()
 		if g.try() {
 			t.Error("who came later has the gate")
 		}
-		<-came
 	})
 }
 
@@ -128,15 +126,14 @@ func TestGateGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		g.lock()
-		came := make(chan int, 2)
-		for i := range 2 {
-			go func() { g.lock(); came <- i; g.unlock() }()
+		var others sync.WaitGroup
+		for range 2 {
+			others.Go(func() { g.lock(); g.unlock() })
 		}
 		synctest.Wait()
 		g.ask() // and now it gives up waiting
 		g.unlock()
-		<-came
-		<-came
+		others.Wait()
 		if !g.try() {
 			t.Error("the gate is shut, and nobody is left")
 		}
