@@ -68,9 +68,10 @@ func marks(b *[block]byte) uint64 {
 	x5 := special(binary.LittleEndian.Uint64(b[40:]))
 	x6 := special(binary.LittleEndian.Uint64(b[48:]))
 	x7 := special(binary.LittleEndian.Uint64(b[56:]))
-	const gather = 0x0102040810204080
-	return x0>>7*gather>>56 | x1>>7*gather>>56<<8 | x2>>7*gather>>56<<16 | x3>>7*gather>>56<<24 |
-		x4>>7*gather>>56<<32 | x5>>7*gather>>56<<40 | x6>>7*gather>>56<<48 | x7>>7*gather>>56<<56
+	// The product has the eight marks of a word side by side in its highest byte.
+	const gather = 0x0002040810204081
+	return x0*gather>>56 | x1*gather>>56<<8 | x2*gather>>56<<16 | x3*gather>>56<<24 |
+		x4*gather>>56<<32 | x5*gather>>56<<40 | x6*gather>>56<<48 | x7*gather>>56<<56
 }
 
 // str passes over the string at text[i], whose UTF-8 it checks on the way.
@@ -87,25 +88,28 @@ func (s *scanner) str(i int) int {
 // branch for every few bytes is one that cannot be foretold.
 func (s *scanner) strFrom(from, i int) int {
 	text := s.text
-	for len(text)-i >= block {
+	for len(text)-i > block { // so that each byte has one behind it
 		m := marks((*[block]byte)(text[i:]))
 		next := i + block
 		for m != 0 {
 			j := i + bits.TrailingZeros64(m)
 			switch c := text[j]; {
+			case c == '\\' && shortEscapes[text[j+1]]:
+				j += 2
 			case c == '"':
 				return j + 1
-			case c == '\\' && isShort(at(text, j+1)):
-				j += 2
 			default:
+				if c >= 0x80 { // most often the case, so decide is spared
+					if n := runes(text[j:]); n > 0 {
+						j += n
+						break
+					}
+				}
 				if j = s.decide(from, j); j < 0 {
 					return -1
 				}
 			}
-			if j >= next {
-				next = j
-				break
-			}
+			next = max(next, j)
 			m &= ^uint64(0) << (j - i)
 		}
 		i = next
@@ -185,7 +189,7 @@ func runes(b []byte) int {
 // within the grammar of RFC 8259.
 func (s *scanner) escape(i int) int {
 	c := at(s.text, i+1)
-	if isShort(c) {
+	if shortEscapes[c] {
 		return i + 2
 	}
 	if c != 'u' {
@@ -199,11 +203,6 @@ func (s *scanner) escape(i int) int {
 	return i + 6
 }
 
-// isShort reports whether c behind a backslash is an escape of two bytes: one of
-// \" / b f n r t. Which of them it is cannot be foretold, so there is no branch for
-// each.
-func isShort(c byte) bool {
-	const low = 1<<'"' | 1<<'/'
-	const high = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
-	return uint64(low)>>c&1 == 1 || uint64(high)>>(c-64)&1 == 1
-}
+// shortEscapes holds what stands behind a backslash in an escape of two bytes. Which
+// of them it is cannot be foretold, so there is no branch for each.
+var shortEscapes = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}

@@ -89,23 +89,24 @@ func appendTextHeader(dst []byte, n int, key []byte) []byte {
 	return append(dst, key...)
 }
 
-// mask applies key to b, whose first byte is at offset in the payload (RFC 6455 section 5.3).
-func mask(b []byte, key [4]byte, offset int) {
+// mask fills dst with src, which is as long and may be dst itself, under key. The first byte is at offset in the
+// payload (RFC 6455 section 5.3).
+func mask(dst, src []byte, key [4]byte, offset int) {
 	k := bits.RotateLeft32(binary.LittleEndian.Uint32(key[:]), -8*(offset%4))
 	k64 := uint64(k)<<32 | uint64(k)
-	for len(b) >= 32 {
-		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^k64)
-		binary.LittleEndian.PutUint64(b[8:], binary.LittleEndian.Uint64(b[8:])^k64)
-		binary.LittleEndian.PutUint64(b[16:], binary.LittleEndian.Uint64(b[16:])^k64)
-		binary.LittleEndian.PutUint64(b[24:], binary.LittleEndian.Uint64(b[24:])^k64)
-		b = b[32:]
+	for len(src) >= 32 && len(dst) >= 32 {
+		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src)^k64)
+		binary.LittleEndian.PutUint64(dst[8:], binary.LittleEndian.Uint64(src[8:])^k64)
+		binary.LittleEndian.PutUint64(dst[16:], binary.LittleEndian.Uint64(src[16:])^k64)
+		binary.LittleEndian.PutUint64(dst[24:], binary.LittleEndian.Uint64(src[24:])^k64)
+		dst, src = dst[32:], src[32:]
 	}
-	for len(b) >= 8 {
-		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^k64)
-		b = b[8:]
+	for len(src) >= 8 && len(dst) >= 8 {
+		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src)^k64)
+		dst, src = dst[8:], src[8:]
 	}
-	for i := range b {
-		b[i] ^= byte(k)
+	for i := range src {
+		dst[i] = src[i] ^ byte(k)
 		k = bits.RotateLeft32(k, -8)
 	}
 }

@@ -10,18 +10,20 @@ func TestMask(t *testing.T) {
 	key := [4]byte{0x12, 0x34, 0x56, 0x9A}
 	for offset := range 10 {
 		for n := range 71 {
-			// With something on both sides, which must stay.
-			got, want := make([]byte, n+2), make([]byte, n+2)
-			for i := range got {
-				got[i] = byte(i * 7)
-				want[i] = got[i]
+			text := make([]byte, n)
+			want := make([]byte, n+2) // with something on both sides, which must stay
+			for i := range text {
+				text[i] = byte(i * 7)
+				want[i+1] = text[i] ^ key[(offset+i)%4]
 			}
-			mask(got[1:n+1], key, offset)
-			for i := range n {
-				want[i+1] ^= key[(offset+i)%4]
-			}
+			got := make([]byte, n+2)
+			mask(got[1:n+1], text, key, offset)
 			if !bytes.Equal(got, want) {
 				t.Errorf("mask of %d bytes at %d = %x, want %x", n, offset, got, want)
+			}
+			mask(text, text, key, offset)
+			if !bytes.Equal(text, want[1:n+1]) {
+				t.Errorf("mask in place of %d bytes at %d = %x, want %x", n, offset, text, want[1:n+1])
 			}
 		}
 	}

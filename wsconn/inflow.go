@@ -123,7 +123,7 @@ func (f *inflow) message(h *header, buf []byte, grow func(buf []byte, n int) []b
 			}
 		}
 		if h.masked {
-			mask(buf[at:], h.key, at-start)
+			mask(buf[at:], buf[at:], h.key, at-start)
 		}
 	}
 	return buf, nil

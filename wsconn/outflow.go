@@ -100,9 +100,12 @@ func (o *outflow) put(msg, key []byte) (rest []byte) {
 
 // add puts as much of a payload, from offset on, as there is room for into the buffer, and returns the rest.
 func (o *outflow) add(payload, key []byte, offset int) (rest []byte) {
-	n := copy(o.buf[o.n:], payload)
-	if key != nil {
-		mask(o.buf[o.n:o.n+n], [4]byte(key), offset)
+	free := o.buf[o.n:]
+	n := min(len(free), len(payload))
+	if key == nil {
+		copy(free, payload)
+	} else {
+		mask(free[:n], payload[:n], [4]byte(key), offset)
 	}
 	o.n += n
 	return payload[n:]
