@@ -71,7 +71,7 @@ func (r *Ring[T]) Take(id int64) *T {
 	if v == nil {
 		return nil
 	}
-	if p := r.at(id); p.value == v {
+	if p := r.at(id); p.id == id && p.value != nil {
 		*p = place[T]{}
 	} else {
 		delete(r.others, id)

@@ -144,3 +144,17 @@ func TestRingModel(t *testing.T) {
 		})
 	}
 }
+
+// TestRingOneValueTwice: one value under two ids that share a place is taken by each.
+func TestRingOneValueTwice(t *testing.T) {
+	var ring pending.Ring[string]
+	v := "twice"
+	ring.Put(1, &v)
+	ring.Put(17, &v) // which is 1 of 16
+	if ring.Take(17) != &v || ring.Find(17) != nil || ring.Find(1) != &v {
+		t.Errorf("after Take(17): %v under 17, %v under 1", ring.Find(17), ring.Find(1))
+	}
+	if ring.Take(1) != &v || ring.Len() != 0 {
+		t.Errorf("Take(1) did not find the value, %d are left", ring.Len())
+	}
+}
