@@ -182,13 +182,13 @@ func (t term) figure(r *report) (best float64, found bool) {
 
 // printVerdicts writes a line for each and returns how many were missed.
 func printVerdicts(w io.Writer, all []judged) (missed int) {
-	judged := slices.DeleteFunc(slices.Clone(all), func(j judged) bool { return !j.planned })
-	if len(judged) == 0 {
+	planned := slices.DeleteFunc(slices.Clone(all), func(j judged) bool { return !j.planned })
+	if len(planned) == 0 {
 		fmt.Fprintln(w, "\nnothing is judged: the flags leave out what there is to compare")
 		return 0
 	}
 	fmt.Fprintf(w, "\n%-70s %10s %10s %8s\n", "what must be reached", "measured", "must", "aim")
-	for _, j := range judged {
+	for _, j := range planned {
 		sign := "≥"
 		if j.atMost {
 			sign = "≤"
@@ -206,7 +206,7 @@ func printVerdicts(w io.Writer, all []judged) (missed int) {
 		}
 		fmt.Fprintf(w, "%-70s %10s %2s%8s %8s  %s\n", j.name, got, sign, decimals(j.must), decimals(j.aim), word)
 	}
-	if left := len(all) - len(judged); left > 0 {
+	if left := len(all) - len(planned); left > 0 {
 		fmt.Fprintf(w, "%d more are not judged, since the flags leave out what they compare\n", left)
 	}
 	return missed
