@@ -11,9 +11,10 @@ import (
 // A Transport may have more methods, with the meaning and the signatures that they
 // have in wsconn.Conn: TryWrite, so that a message that goes alone is written by
 // the goroutine that sends it, ReadGrow, so that an idle connection holds no buffer,
-// and Yield, so that answers leave while more is read. They are used only where it has a method Self too, which returns the
-// Transport itself: so one that embeds another, and with it these methods, gets
-// every message through its own Read and Write.
+// and Yield, so that answers leave while more is read. They are used only where it
+// has a method Self too, which returns the Transport itself: so one that embeds
+// another, and with it these methods, gets every message through its own Read and
+// Write.
 type Transport interface {
 	// Read waits for the next message and appends it to buf, which may be nil.
 	// The caller owns buf and what is returned. One Read runs at a time. After
