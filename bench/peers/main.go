@@ -46,6 +46,7 @@ type settings struct {
 	system, load *regexp.Regexp
 	short        bool
 	out, from    string
+	command      string // what was asked for
 }
 
 func parse(args []string, stderr io.Writer) (s settings, err error) {
@@ -54,7 +55,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.IntVar(&s.rounds, "rounds", 5, "how often everything is measured")
 	flags.DurationVar(&s.time, "time", 500*time.Millisecond, "how long each load is measured in each round, after a warm-up")
 	flags.BoolVar(&s.short, "short", false, "everything once, for a few milliseconds, without verdicts: whether all systems work")
-	flags.StringVar(&s.out, "out", "", "`folder` for peers.json and the pictures (default ../results for a full run, with -short, -load, -system, -rounds or -time none)")
+	flags.StringVar(&s.out, "out", "", "`folder` for peers.json and the pictures (default: that of the -from file, or ../results; nothing is written where -short, -load, -system, -rounds or -time is set)")
 	flags.StringVar(&s.from, "from", "", "draw and judge the peers.json of an earlier run, measure nothing")
 	match := func(to **regexp.Regexp) func(string) error {
 		return func(text string) (err error) {
@@ -70,8 +71,12 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	set := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if full := !set["short"] && !set["load"] && !set["system"] && !set["rounds"] && !set["time"]; s.out == "" && full {
-		s.out = filepath.Join("..", "results") // less must not take the place of it
+		s.out = filepath.Join("..", "results") // less, or what another run measured, must not take the place of it
+		if s.from != "" {
+			s.out = filepath.Dir(s.from)
+		}
 	}
+	s.command = command(args)
 	if s.short {
 		if !set["rounds"] {
 			s.rounds = 1
@@ -94,6 +99,21 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 		fmt.Fprintln(stderr, "peers:", err)
 	}
 	return s, err
+}
+
+// command is the command that measures what args ask for. Where that is written is
+// nobody else's concern.
+func command(args []string) string {
+	text := "go run ."
+	for i := 0; i < len(args); i++ {
+		switch name, _, whole := strings.Cut(strings.TrimLeft(args[i], "-"), "="); {
+		case name != "out":
+			text += " " + args[i]
+		case !whole:
+			i++ // the folder
+		}
+	}
+	return text
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) int {
@@ -121,17 +141,24 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) 
 
 // measure measures, or reads what an earlier run did.
 func (s settings) measure(ctx context.Context, groups []group, stderr *os.File) (*report, error) {
+	var r *report
+	if s.from != "" {
+		var err error
+		if r, err = readReport(s.from); err != nil {
+			return nil, err
+		}
+	}
 	if s.out != "" {
 		if err := writable(s.out); err != nil { // now, and not after ten minutes
 			return nil, fmt.Errorf("peers: -out: %w", err)
 		}
 	}
-	if s.from != "" {
-		return readReport(s.from)
+	if r != nil {
+		return r, nil
 	}
-	r := &report{
+	r = &report{
 		Environment: here(),
-		Command:     strings.Join(append([]string{"go run ."}, os.Args[1:]...), " "),
+		Command:     s.command,
 		Date:        time.Now().UTC().Truncate(time.Second),
 		Rounds:      s.rounds,
 		Time:        s.time,

@@ -382,11 +382,30 @@ func TestOut(t *testing.T) {
 		{[]string{"-rounds", "1"}, ""},
 		{[]string{"-time", "5ms"}, ""},
 		{[]string{"-load", "open", "-out", "here"}, "here"},
-		{[]string{"-from", "x.json"}, "../results"},
+		{[]string{"-from", "x.json"}, "."},
+		{[]string{"-from", "../results/peers.json"}, "../results"},
+		{[]string{"-from", "other/peers.json", "-load", "open"}, ""},
 	} {
 		s, err := parse(tt.args, io.Discard)
 		if err != nil || s.out != filepath.FromSlash(tt.want) {
 			t.Errorf("parse(%q) writes to %q, %v; want %q", tt.args, s.out, err, tt.want)
+		}
+	}
+}
+
+// The stored command tells what was measured, and nothing of the machine.
+func TestCommand(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "go run ."},
+		{[]string{"-rounds", "11", "-out", "some/where"}, "go run . -rounds 11"},
+		{[]string{"--out=some/where", "-time", "1s"}, "go run . -time 1s"},
+		{[]string{"-out"}, "go run ."},
+	} {
+		if got := command(tt.args); got != tt.want {
+			t.Errorf("command(%q) = %q, want %q", tt.args, got, tt.want)
 		}
 	}
 }
