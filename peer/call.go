@@ -303,8 +303,9 @@ func (c *Conn) encodeValue(buf *buffer, v any) (err error) {
 		if err := marshalV2(buf, v); err != nil {
 			return err
 		}
-		// What JSONv2 writes is JSON and UTF-8; that leaves its depth.
-		if n := len(buf.b) - start; mostDepth(v, n) <= c.valueRules.Depth {
+		// What JSONv2 writes by itself is JSON and UTF-8, names differ, and the type
+		// tells its depth.
+		if c.opts.depths.of(reflect.TypeOf(v)) <= c.valueRules.Depth {
 			return nil
 		}
 	}

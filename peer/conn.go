@@ -154,6 +154,7 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 		}
 	}
 	c.valueRules.Depth = max(1, or(c.rules.Depth, 1000)-3) // array, message, error object
+	c.valueRules.NoDuplicates = c.rules.NoDuplicates
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.handlers, c.stop = context.WithCancelCause(parent)
 	c.out.init(opts.Limits.QueueBytes)

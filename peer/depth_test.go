@@ -43,6 +43,8 @@ func TestDepthOf(t *testing.T) {
 		{struct{}{}, 1},
 		{nil, -1},
 		{[]any{}, -1},
+		{map[any]int{}, -1},
+		{map[writer]int{}, -1},
 		{struct{ V any }{}, -1},
 		{json.RawMessage{}, -1},
 		{[]writer{}, -1},
@@ -51,13 +53,15 @@ func TestDepthOf(t *testing.T) {
 		{pair1{}, -1},
 		{pair6{}, 3},
 	} {
-		types := 64
-		got, ok := depthOf(reflect.TypeOf(tc.v), &types)
-		if !ok {
-			got = -1
-		}
-		if got != tc.want {
-			t.Errorf("depthOf(%T) = %d, want %d", tc.v, got, tc.want)
+		var d depths
+		for range 2 { // found, and remembered
+			got := d.of(reflect.TypeOf(tc.v))
+			if got == unknownDepth {
+				got = -1
+			}
+			if got != tc.want {
+				t.Errorf("the depth of %T is %d, want %d", tc.v, got, tc.want)
+			}
 		}
 	}
 }

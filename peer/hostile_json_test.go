@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
 	"github.com/duetrpc/duet/peer/peertest"
 	"github.com/duetrpc/duet/pending"
@@ -130,6 +135,66 @@ func TestRawMemberNoUTF8(t *testing.T) {
 		raw.Want(`{"jsonrpc":"2.0","method":"x","params":{"x":"` + "\uFFFD" + `"}}`)
 		raw.Send(call(7, "m"))
 		raw.Want(result(7, `{"x":"`+"\uFFFD"+`"}`))
+	})
+}
+
+// lenient writes its own JSON, and lets through what is not UTF-8.
+type lenient struct{ raw json.RawMessage }
+
+func (l lenient) MarshalJSONTo(e *jsontext.Encoder) error {
+	return jsonv2.MarshalEncode(e, l.raw, jsontext.AllowInvalidUTF8(true))
+}
+
+// A type that writes its own JSON could write bytes that are no UTF-8, for which
+// the other end has to end the connection. It fails where it is sent, wherever in a
+// value it stands.
+func TestOwnWriterNoUTF8(t *testing.T) {
+	bad := lenient{json.RawMessage("{\"a\":\"\xff\"}")}
+	for name, v := range map[string]any{
+		"whole": bad, "member": struct{ V lenient }{bad}, "any": map[string]any{"v": bad}, "pointer": &bad,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				raw, conn := peertest.Against(t, methods{"m": answers(v), "now": answers(1)}.options())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				wantSent(t, conn.Call(ctx, "x", v, nil), pending.NotSent)
+				raw.Send(call(7, "m"), call(8, "now"))
+				got := []string{raw.Receive(), raw.Receive()}
+				slices.Sort(got)
+				if want := []string{failure(7, -32603, "internal error"), result(8, "1")}; !slices.Equal(got, want) {
+					t.Errorf("received %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Names of a raw member that differ only in bytes that are no UTF-8 became the same,
+// which the other end refuses.
+func TestRawNamesNoUTF8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw, conn := peertest.Against(t, nil)
+		if err := conn.Notify(t.Context(), "x", withRaw{json.RawMessage("{\"\xff\":1,\"\xff\xff\":2}")}); err != nil {
+			t.Errorf("Notify() = %v, want nil", err)
+		}
+		raw.Want(`{"jsonrpc":"2.0","method":"x","params":{"x":{"` + "\uFFFD" + `":1,"` + "\uFFFD\uFFFD" + `":2}}}`)
+	})
+}
+
+// Where the rules refuse names that stand twice at every depth, such params and
+// results do not leave.
+func TestDuplicatesDoNotLeave(t *testing.T) {
+	twice := json.RawMessage(`{"a":{"b":1,"b":2}}`)
+	synctest.Test(t, func(t *testing.T) {
+		opts := methods{"m": answers(twice)}.options()
+		opts.Profile = &peer.Profile{Rules: codec.Rules{NoDuplicates: true}}
+		raw, conn := peertest.Against(t, opts)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantSent(t, conn.Call(ctx, "x", twice, nil), pending.NotSent)
+		raw.Send(call(7, "m"))
+		raw.Want(failure(7, -32603, "internal error"))
 	})
 }
 

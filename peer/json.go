@@ -3,7 +3,9 @@ package peer
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"reflect"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -52,7 +54,9 @@ func marshalV2(buf *buffer, v any) error {
 	buf.b = buf.b[:start]
 	err := marshalWith(buf, v, jsontext.PreserveRawStrings(true), jsontext.AllowInvalidUTF8(true))
 	if raw := buf.b[start:]; !utf8.Valid(raw) {
-		buf.b = append(buf.b[:start], bytes.ToValidUTF8(raw, []byte("\uFFFD"))...)
+		// One for each byte, as names that differ were found to: of a whole run they
+		// would become the same.
+		buf.b = append(buf.b[:start], string([]rune(string(raw)))...)
 	}
 	return err
 }
@@ -65,17 +69,26 @@ func marshalWith(buf *buffer, v any, opts ...jsonv2.Options) error {
 	return err
 }
 
-// mostDepth is how deep the n bytes that JSONv2 made of v can be at most. A level
-// takes two bytes. Of a long text the type of v may tell more.
-func mostDepth(v any, n int) int {
-	const long = 8 << 10 // bytes, above which looking at the type takes less than looking at the text
-	if n >= long {
-		types := 64
-		if depth, ok := depthOf(reflect.TypeOf(v), &types); ok {
-			return depth
-		}
+// depths remembers how deep the JSON of a type is at most. The zero value is ready, and
+// may be used concurrently.
+type depths struct {
+	byType sync.Map // int by reflect.Type
+}
+
+// unknownDepth is that of types whose JSON somebody else writes, in whole or in part.
+const unknownDepth = math.MaxInt
+
+func (d *depths) of(t reflect.Type) int {
+	if depth, ok := d.byType.Load(t); ok {
+		return depth.(int)
 	}
-	return n / 2
+	types := 64
+	depth, ok := depthOf(t, &types)
+	if !ok {
+		depth = unknownDepth
+	}
+	d.byType.Store(t, depth)
+	return depth
 }
 
 // depthOf is how deep JSON values of type t are at most. It is not known where a
@@ -94,7 +107,13 @@ func depthOf(t reflect.Type, types *int) (depth int, ok bool) {
 	switch t.Kind() {
 	case reflect.Pointer:
 		return depthOf(t.Elem(), types)
-	case reflect.Slice, reflect.Array, reflect.Map:
+	case reflect.Map:
+		if _, ok := depthOf(t.Key(), types); !ok {
+			return 0, false
+		}
+		depth, ok = depthOf(t.Elem(), types)
+		return depth + 1, ok
+	case reflect.Slice, reflect.Array:
 		depth, ok = depthOf(t.Elem(), types)
 		return depth + 1, ok
 	case reflect.Struct:

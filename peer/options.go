@@ -66,7 +66,8 @@ type Options struct {
 	// where it has none.
 	WebSocket wsconn.Options
 
-	unobserved bool // neither Logger nor Events
+	unobserved bool    // neither Logger nor Events
+	depths     *depths // of what is sent
 }
 
 // OptionError says which field of Options is wrong. It is returned by
@@ -136,6 +137,7 @@ func (o *Options) prepare() (*Options, error) {
 	if p.JSON == nil {
 		p.JSON = JSONv2{}
 	}
+	p.depths = &depths{}
 	p.unobserved = p.Logger == nil && p.Events == nil
 	if p.Logger == nil {
 		p.Logger = slog.New(slog.DiscardHandler)
