@@ -50,9 +50,9 @@ func TestAllocs(t *testing.T) {
 		"Check":        func() { _ = codec.Check(value, nil) },
 		"Key":          func() { _ = id.Key() },
 		"Int64":        func() { _, _ = id.Int64() },
-		"AppendCall":   func() { buf = codec.AppendCall(buf[:0], 1, "method", value) },
-		"AppendResult": func() { buf = codec.AppendResult(buf[:0], id, value) },
-		"AppendError":  func() { buf = codec.AppendError(buf[:0], id, failure) },
+		"AppendCall":   func() { buf = codec.AppendCall(buf[:0], nil, 1, "method", value) },
+		"AppendResult": func() { buf = codec.AppendResult(buf[:0], nil, id, value) },
+		"AppendError":  func() { buf = codec.AppendError(buf[:0], nil, id, failure) },
 	} {
 		if got := testing.AllocsPerRun(100, f); got > 0 {
 			t.Errorf("%s: %v allocations, want none", name, got)

@@ -99,6 +99,6 @@ func BenchmarkAppendCall(b *testing.B) {
 	params := []byte(`{"name":"fs.read","path":"a.go"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		dst = codec.AppendCall(dst[:0], 1234, "tools/call", params)
+		dst = codec.AppendCall(dst[:0], nil, 1234, "tools/call", params)
 	}
 }

@@ -31,12 +31,12 @@ func (s *objectScanner) classify(m *Message, inBatch bool, rules *Rules) {
 		m.ID = id
 		s.response(m, fault, rules)
 	// Version and id and nothing else, not even an extra member.
-	case got.seen == 1<<versionMember|1<<idMember && s.common() == NoFault && fault == NoFault:
+	case got.seen|1<<versionMember == 1<<versionMember|1<<idMember && got.seen.has(idMember) && s.common(rules) == NoFault && fault == NoFault:
 		m.Kind, m.ID = Bare, id
 	// Not clearly a request, so an id in it is no id to answer to.
 	default:
 		m.Kind, m.ID = Invalid, NullID()
-		if m.Fault = s.common(); m.Fault == NoFault {
+		if m.Fault = s.common(rules); m.Fault == NoFault {
 			m.Fault = MethodMissing
 		}
 	}
@@ -44,9 +44,12 @@ func (s *objectScanner) classify(m *Message, inBatch bool, rules *Rules) {
 
 // common returns what is wrong with an object whatever its kind. Duplicates
 // come first: which of two members was meant is not ours to guess.
-func (s *objectScanner) common() Fault {
+func (s *objectScanner) common(rules *Rules) Fault {
 	if s.twice != 0 {
 		return VersionTwice + Fault(bits.TrailingZeros16(uint16(s.twice)))
+	}
+	if rules.NoVersion && !s.got.seen.has(versionMember) {
+		return NoFault
 	}
 	if !s.got.text.has(versionMember) || string(unquote(s.raw(versionMember))) != "2.0" {
 		return VersionWrong
@@ -101,7 +104,7 @@ func (s *objectScanner) request(m *Message, inBatch bool, rules *Rules) {
 // also decides about the reply and so is judged by request itself.
 func (s *objectScanner) requestFault(method []byte, inBatch bool, rules *Rules) Fault {
 	got := &s.got
-	if fault := s.common(); fault != NoFault {
+	if fault := s.common(rules); fault != NoFault {
 		return fault
 	}
 	switch {
@@ -146,7 +149,7 @@ func (s *objectScanner) params() []byte {
 func (s *objectScanner) response(m *Message, idFault Fault, rules *Rules) {
 	got := &s.got
 	m.Kind = BadResponse
-	if m.Fault = s.common(); m.Fault != NoFault {
+	if m.Fault = s.common(rules); m.Fault != NoFault {
 		return
 	}
 	if m.Fault = idFault; m.Fault != NoFault {

@@ -7,45 +7,46 @@ import (
 
 // OpenCall appends a call up to the place of its params, so that a caller can
 // marshal them straight into the message and end it with [Close]. Neither this
-// nor any function below checks that a value is JSON; see [Check].
-func OpenCall(dst []byte, id int64, method string) []byte {
-	return append(appendCallHead(dst, id, method), `,"params":`...)
+// nor any function below checks that a value is JSON; see [Check]. Of the rules
+// NoVersion counts; nil means base.
+func OpenCall(dst []byte, rules *Rules, id int64, method string) []byte {
+	return append(appendCallHead(dst, rules, id, method), `,"params":`...)
 }
 
 // OpenNotification appends a notification up to the place of its params.
-func OpenNotification(dst []byte, method string) []byte {
-	return append(appendNotificationHead(dst, method), `,"params":`...)
+func OpenNotification(dst []byte, rules *Rules, method string) []byte {
+	return append(appendNotificationHead(dst, rules, method), `,"params":`...)
 }
 
 // OpenResult appends a success response up to the place of its result. An
 // absent id is written as null.
-func OpenResult(dst []byte, id ID) []byte {
-	return append(appendResponseHead(dst, id), `,"result":`...)
+func OpenResult(dst []byte, rules *Rules, id ID) []byte {
+	return append(appendResponseHead(dst, rules, id), `,"result":`...)
 }
 
 // Close appends the end of a message that an Open function began.
 func Close(dst []byte) []byte { return append(dst, '}') }
 
 // AppendCall appends a call. Nil params means no params member.
-func AppendCall(dst []byte, id int64, method string, params []byte) []byte {
+func AppendCall(dst []byte, rules *Rules, id int64, method string, params []byte) []byte {
 	if params == nil {
-		return Close(appendCallHead(dst, id, method))
+		return Close(appendCallHead(dst, rules, id, method))
 	}
-	return Close(append(OpenCall(dst, id, method), params...))
+	return Close(append(OpenCall(dst, rules, id, method), params...))
 }
 
 // AppendNotification appends a notification. Nil params means no params member.
-func AppendNotification(dst []byte, method string, params []byte) []byte {
+func AppendNotification(dst []byte, rules *Rules, method string, params []byte) []byte {
 	if params == nil {
-		return Close(appendNotificationHead(dst, method))
+		return Close(appendNotificationHead(dst, rules, method))
 	}
-	return Close(append(OpenNotification(dst, method), params...))
+	return Close(append(OpenNotification(dst, rules, method), params...))
 }
 
 // AppendResult appends a success response. A nil result is written as null,
 // since a success must have one (JSON-RPC 2.0 section 5), an absent id too.
-func AppendResult(dst []byte, id ID, result []byte) []byte {
-	dst = OpenResult(dst, id)
+func AppendResult(dst []byte, rules *Rules, id ID, result []byte) []byte {
+	dst = OpenResult(dst, rules, id)
 	if result == nil {
 		dst = append(dst, "null"...)
 	}
@@ -54,11 +55,11 @@ func AppendResult(dst []byte, id ID, result []byte) []byte {
 
 // AppendError appends an error response. An absent id is written as null, nil
 // Data as no data member, and a nil e as a bare [InternalError].
-func AppendError(dst []byte, id ID, e *Error) []byte {
+func AppendError(dst []byte, rules *Rules, id ID, e *Error) []byte {
 	if e == nil {
 		e = &Error{Code: InternalError, Message: InternalError.String()}
 	}
-	dst = append(appendResponseHead(dst, id), `,"error":{"code":`...)
+	dst = append(appendResponseHead(dst, rules, id), `,"error":{"code":`...)
 	dst = strconv.AppendInt(dst, int64(e.Code), 10)
 	dst = append(dst, `,"message":`...)
 	dst = AppendString(dst, e.Message)
@@ -72,21 +73,28 @@ func AppendError(dst []byte, id ID, e *Error) []byte {
 // The heads write the version first, then the id, then the method: the order
 // in which the specification shows them, and a reader of logs expects them.
 
-func appendCallHead(dst []byte, id int64, method string) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+func appendCallHead(dst []byte, rules *Rules, id int64, method string) []byte {
+	dst = append(appendVersion(dst, rules), `"id":`...)
 	dst = strconv.AppendInt(dst, id, 10)
 	dst = append(dst, `,"method":`...)
 	return AppendString(dst, method)
 }
 
-func appendNotificationHead(dst []byte, method string) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","method":`...)
+func appendNotificationHead(dst []byte, rules *Rules, method string) []byte {
+	dst = append(appendVersion(dst, rules), `"method":`...)
 	return AppendString(dst, method)
 }
 
-func appendResponseHead(dst []byte, id ID) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+func appendResponseHead(dst []byte, rules *Rules, id ID) []byte {
+	dst = append(appendVersion(dst, rules), `"id":`...)
 	return id.AppendTo(dst)
+}
+
+func appendVersion(dst []byte, rules *Rules) []byte {
+	if rules != nil && rules.NoVersion {
+		return append(dst, '{')
+	}
+	return append(dst, `{"jsonrpc":"2.0",`...)
 }
 
 // AppendString appends s as a JSON string. It escapes only what RFC 8259

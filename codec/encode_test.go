@@ -19,20 +19,20 @@ func TestAppend(t *testing.T) {
 		want string
 		show string
 	}{
-		{"call", codec.AppendCall(nil, 7, "m", []byte(`[1]`)), `{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}`, `call id=7 method=m params=[1]`},
-		{"call without params", codec.AppendCall(nil, -7, "a\nb", nil), `{"jsonrpc":"2.0","id":-7,"method":"a\nb"}`, "call id=-7 method=a\nb"},
-		{"notification", codec.AppendNotification(nil, "m", []byte(`{}`)), `{"jsonrpc":"2.0","method":"m","params":{}}`, `notification method=m params={}`},
-		{"notification without params", codec.AppendNotification(nil, "m", nil), `{"jsonrpc":"2.0","method":"m"}`, `notification method=m`},
-		{"result", codec.AppendResult(nil, id, []byte(`[1]`)), `{"jsonrpc":"2.0","id":"a","result":[1]}`, `response id="a" result=[1]`},
-		{"no result is null", codec.AppendResult(nil, id, nil), `{"jsonrpc":"2.0","id":"a","result":null}`, `response id="a" result=null`},
-		{"result for an absent id", codec.AppendResult(nil, codec.ID{}, nil), `{"jsonrpc":"2.0","id":null,"result":null}`, `response id=null result=null`},
-		{"error", codec.AppendError(nil, codec.NumberID(1), e), `{"jsonrpc":"2.0","id":1,"error":{"code":1234,"message":"boom \"x\"","data":{ "k":1.0 }}}`, `response id=1 jsonrpc error 1234: boom "x" data={ "k":1.0 }`},
-		{"error without data", codec.AppendError(nil, codec.NullID(), &codec.Error{Code: codec.ParseError, Message: "p"}), `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"p"}}`, `response id=null jsonrpc error -32700: p`},
-		{"error for an absent id", codec.AppendError(nil, codec.ID{}, &codec.Error{}), `{"jsonrpc":"2.0","id":null,"error":{"code":0,"message":""}}`, `response id=null jsonrpc error 0: `},
-		{"nil error", codec.AppendError(nil, id, nil), `{"jsonrpc":"2.0","id":"a","error":{"code":-32603,"message":"Internal error"}}`, `response id="a" jsonrpc error -32603: Internal error`},
-		{"opened call", codec.Close(append(codec.OpenCall(nil, 7, "m"), "[2]"...)), `{"jsonrpc":"2.0","id":7,"method":"m","params":[2]}`, `call id=7 method=m params=[2]`},
-		{"opened notification", codec.Close(append(codec.OpenNotification(nil, "m"), "[2]"...)), `{"jsonrpc":"2.0","method":"m","params":[2]}`, `notification method=m params=[2]`},
-		{"opened result", codec.Close(append(codec.OpenResult(nil, id), "2"...)), `{"jsonrpc":"2.0","id":"a","result":2}`, `response id="a" result=2`},
+		{"call", codec.AppendCall(nil, nil, 7, "m", []byte(`[1]`)), `{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}`, `call id=7 method=m params=[1]`},
+		{"call without params", codec.AppendCall(nil, nil, -7, "a\nb", nil), `{"jsonrpc":"2.0","id":-7,"method":"a\nb"}`, "call id=-7 method=a\nb"},
+		{"notification", codec.AppendNotification(nil, nil, "m", []byte(`{}`)), `{"jsonrpc":"2.0","method":"m","params":{}}`, `notification method=m params={}`},
+		{"notification without params", codec.AppendNotification(nil, nil, "m", nil), `{"jsonrpc":"2.0","method":"m"}`, `notification method=m`},
+		{"result", codec.AppendResult(nil, nil, id, []byte(`[1]`)), `{"jsonrpc":"2.0","id":"a","result":[1]}`, `response id="a" result=[1]`},
+		{"no result is null", codec.AppendResult(nil, nil, id, nil), `{"jsonrpc":"2.0","id":"a","result":null}`, `response id="a" result=null`},
+		{"result for an absent id", codec.AppendResult(nil, nil, codec.ID{}, nil), `{"jsonrpc":"2.0","id":null,"result":null}`, `response id=null result=null`},
+		{"error", codec.AppendError(nil, nil, codec.NumberID(1), e), `{"jsonrpc":"2.0","id":1,"error":{"code":1234,"message":"boom \"x\"","data":{ "k":1.0 }}}`, `response id=1 jsonrpc error 1234: boom "x" data={ "k":1.0 }`},
+		{"error without data", codec.AppendError(nil, nil, codec.NullID(), &codec.Error{Code: codec.ParseError, Message: "p"}), `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"p"}}`, `response id=null jsonrpc error -32700: p`},
+		{"error for an absent id", codec.AppendError(nil, nil, codec.ID{}, &codec.Error{}), `{"jsonrpc":"2.0","id":null,"error":{"code":0,"message":""}}`, `response id=null jsonrpc error 0: `},
+		{"nil error", codec.AppendError(nil, nil, id, nil), `{"jsonrpc":"2.0","id":"a","error":{"code":-32603,"message":"Internal error"}}`, `response id="a" jsonrpc error -32603: Internal error`},
+		{"opened call", codec.Close(append(codec.OpenCall(nil, nil, 7, "m"), "[2]"...)), `{"jsonrpc":"2.0","id":7,"method":"m","params":[2]}`, `call id=7 method=m params=[2]`},
+		{"opened notification", codec.Close(append(codec.OpenNotification(nil, nil, "m"), "[2]"...)), `{"jsonrpc":"2.0","method":"m","params":[2]}`, `notification method=m params=[2]`},
+		{"opened result", codec.Close(append(codec.OpenResult(nil, nil, id), "2"...)), `{"jsonrpc":"2.0","id":"a","result":2}`, `response id="a" result=2`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if string(row.got) != row.want {
@@ -49,10 +49,10 @@ func TestAppend(t *testing.T) {
 func TestAppendKeepsPrefix(t *testing.T) {
 	dst := append(make([]byte, 0, 256), "xyz"...)
 	for name, got := range map[string][]byte{
-		"AppendCall":         codec.AppendCall(dst, 1, "m", nil),
-		"AppendNotification": codec.AppendNotification(dst, "m", nil),
-		"AppendResult":       codec.AppendResult(dst, codec.NullID(), nil),
-		"AppendError":        codec.AppendError(dst, codec.NullID(), nil),
+		"AppendCall":         codec.AppendCall(dst, nil, 1, "m", nil),
+		"AppendNotification": codec.AppendNotification(dst, nil, "m", nil),
+		"AppendResult":       codec.AppendResult(dst, nil, codec.NullID(), nil),
+		"AppendError":        codec.AppendError(dst, nil, codec.NullID(), nil),
 		"AppendString":       codec.AppendString(dst, "s"),
 	} {
 		if string(got[:3]) != "xyz" || &got[0] != &dst[0] {
@@ -66,7 +66,7 @@ func TestIDEcho(t *testing.T) {
 	for _, literal := range []string{`1`, `1.0`, `-0`, `1E+2`, `0.10`, `1e400`, `9007199254740993`, `""`, `"\u0061\/\n"`, `"é\u00e9"`, `"\ud800"`, `null`} {
 		m := one(t, version(`{v,"method":"m","id": `+literal+` }`), nil)
 		want := `{"jsonrpc":"2.0","id":` + literal + `,"result":1}`
-		if got := string(codec.AppendResult(nil, m.ID, []byte("1"))); got != want {
+		if got := string(codec.AppendResult(nil, nil, m.ID, []byte("1"))); got != want {
 			t.Errorf("AppendResult = %s, want %s", got, want)
 		}
 	}

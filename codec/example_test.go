@@ -23,10 +23,10 @@ func ExampleEnvelope_Decode() {
 		for _, m := range e.Messages {
 			switch m.Kind {
 			case codec.Call:
-				fmt.Printf("%s\n", codec.AppendResult(nil, m.ID, []byte("3")))
+				fmt.Printf("%s\n", codec.AppendResult(nil, nil, m.ID, []byte("3")))
 			case codec.Invalid:
 				refusal := &codec.Error{Code: codec.InvalidRequest, Message: m.Fault.String()}
-				fmt.Printf("%s\n", codec.AppendError(nil, m.ID, refusal))
+				fmt.Printf("%s\n", codec.AppendError(nil, nil, m.ID, refusal))
 			default:
 				fmt.Println(m.Kind, m.ID)
 			}

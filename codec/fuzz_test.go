@@ -147,13 +147,13 @@ func FuzzRoundTrip(f *testing.F) {
 			case m.Kind == codec.Call && own && utf8.Valid(m.Method):
 				// An id of our own is written in plain digits.
 				m.ID = codec.NumberID(n)
-				again = codec.AppendCall(nil, n, string(m.Method), m.Params)
+				again = codec.AppendCall(nil, nil, n, string(m.Method), m.Params)
 			case m.Kind == codec.Notification && utf8.Valid(m.Method):
-				again = codec.AppendNotification(nil, string(m.Method), m.Params)
+				again = codec.AppendNotification(nil, nil, string(m.Method), m.Params)
 			case m.Kind == codec.Response && m.Error != nil:
-				again = codec.AppendError(nil, m.ID, m.Error)
+				again = codec.AppendError(nil, nil, m.ID, m.Error)
 			case m.Kind == codec.Response:
-				again = codec.AppendResult(nil, m.ID, m.Result)
+				again = codec.AppendResult(nil, nil, m.ID, m.Result)
 			default:
 				continue
 			}

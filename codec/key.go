@@ -31,6 +31,20 @@ func (id ID) Key() Key {
 	return Key{kind: id.kind}
 }
 
+// KeyOf returns the key of the id whose literal is a JSON value, as ParseID and Key
+// do, and whether it is a string or a number of at most 256 bytes. Integers of up
+// to 18 digits cost no allocation.
+func KeyOf(literal []byte) (Key, bool) {
+	if len(literal) == 0 {
+		return Key{}, false
+	}
+	id, fault := idOf(literal)
+	if fault != NoFault || id.kind == nullID {
+		return Key{}, false
+	}
+	return id.Key(), true
+}
+
 // A decimal is a JSON number in its one normal form: the significant digits,
 // without zeros at either end, times ten to the power of exp. Zero has no
 // digits and no sign. Exponents are big because "1e99999999999999999999" is a

@@ -19,6 +19,7 @@ type Rules struct {
 	ObjectParams bool     // params, when present, must be an object
 	ObjectResult bool     // the result of a success must be an object
 	NullParams   bool     // "params":null counts as absent
+	NoVersion    bool     // the jsonrpc member is left out, and may be missing
 	NoDuplicates bool     // duplicate names are refused at every depth
 	Depth        int      // containers that may be open at once; 0 is 1000
 	BatchItems   int      // messages in one batch; 0 is 4096

@@ -117,7 +117,7 @@ func (b *batchReply) put(answer []byte, id codec.ID, r *incoming) {
 	b.rest -= leastFor(id)
 	fits := int64(len(b.buf.b)+len(answer)+1)+b.rest <= most
 	if !fits { // that entry alone fails
-		answer = codec.AppendError(nil, id, &Error{Code: codec.InternalError, Message: "internal error"})
+		answer = codec.AppendError(nil, &b.c.rules, id, &Error{Code: codec.InternalError, Message: "internal error"})
 	}
 	sep := byte(',')
 	if len(b.buf.b) == 0 {

@@ -190,7 +190,7 @@ func (c *Conn) waitReply(ctx context.Context, slot *pending.Slot[reply]) (reply,
 		}
 		cancel := &c.opts.Profile.Cancel
 		if slot.State() != pending.NotSent && !cancel.Off && !cancel.exempt(slot.Method) {
-			c.pushCancel(slot.ID)
+			c.pushCancel(ownCancel{slot.ID, reasonOf(ctx)})
 		}
 		return reply{}, contextError(ctx)
 	}
@@ -244,9 +244,9 @@ func (c *Conn) encodeParams(buf *buffer, t *text) error {
 	start := len(buf.b)
 	if t.value != nil {
 		if t.id != 0 {
-			buf.b = codec.OpenCall(buf.b, t.id, t.method)
+			buf.b = codec.OpenCall(buf.b, &c.rules, t.id, t.method)
 		} else {
-			buf.b = codec.OpenNotification(buf.b, t.method)
+			buf.b = codec.OpenNotification(buf.b, &c.rules, t.method)
 		}
 		at := len(buf.b)
 		if err := c.encodeValue(buf, t.value); err != nil {
@@ -263,9 +263,9 @@ func (c *Conn) encodeParams(buf *buffer, t *text) error {
 		buf.b = buf.b[:start] // null: nothing to send
 	}
 	if t.id != 0 {
-		buf.b = codec.AppendCall(buf.b, t.id, t.method, nil)
+		buf.b = codec.AppendCall(buf.b, &c.rules, t.id, t.method, nil)
 	} else {
-		buf.b = codec.AppendNotification(buf.b, t.method, nil)
+		buf.b = codec.AppendNotification(buf.b, &c.rules, t.method, nil)
 	}
 	return nil
 }

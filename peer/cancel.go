@@ -1,13 +1,11 @@
 package peer
 
 import (
-	"bytes"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/duetrpc/duet/codec"
 )
@@ -24,9 +22,8 @@ func (c *Conn) cancelled(params []byte) {
 	named, _ := codec.ParseID(id) // the absent id, which no call has, where there is none
 	cause := &CancelError{}
 	if cancel.Reason != "" {
-		// No text, no reason.
-		_ = jsonv2.Unmarshal(reason, &cause.Reason, jsontext.AllowInvalidUTF8(true))
-		cause.Reason = clip(cause.Reason, maxReason)
+		text, _ := codec.Unquote(reason) // no text, no reason
+		cause.Reason = clip(text, maxReason)
 	}
 	c.mu.Lock()
 	r := c.served.calls.find(named)
@@ -54,38 +51,49 @@ func (c *Conn) cancelled(params []byte) {
 // read finds the id and the reason in the params of a cancel, in one pass and
 // without holding on to what else is there. An id that stands twice is none.
 func (c Cancel) read(params []byte) (id, reason []byte) {
-	d := jsontext.NewDecoder(bytes.NewReader(params), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return nil, nil
-	}
 	found := 0
-	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return nil, nil
-		}
-		at := &reason
-		switch name.String() {
+	for o := codec.ObjectOf(params); o.Next(); {
+		switch string(o.Name) {
 		case c.field():
 			found++
-			at = &id
+			id = o.Value
 		case c.Reason:
-		default:
-			if d.SkipValue() != nil {
-				return nil, nil
-			}
-			continue
+			reason = o.Value
 		}
-		value, err := d.ReadValue()
-		if err != nil {
-			return nil, nil
-		}
-		*at = bytes.Clone(value)
 	}
 	if found != 1 {
 		return nil, nil
 	}
 	return id, reason
+}
+
+// message encodes the notification that gives up the call id.
+func (c Cancel) message(rules *codec.Rules, own ownCancel) []byte {
+	members := []codec.Member{{Name: c.field(), Value: codec.NumberID(own.id).AppendTo(nil)}}
+	if c.Reason != "" && own.reason != "" {
+		members = append(members, codec.Member{Name: c.Reason, Value: codec.AppendString(nil, clip(own.reason, maxReason))})
+	}
+	return codec.AppendNotification(nil, rules, c.method(), codec.AppendObject(nil, nil, members))
+}
+
+// ownCancel is an own call that was given up.
+type ownCancel struct {
+	id     int64
+	reason string
+}
+
+// reasonOf is what the other end is told about why ctx ended: the reason of a
+// *CancelError that was its cause, or that its time was over.
+func reasonOf(ctx context.Context) string {
+	cause := context.Cause(ctx)
+	var cancel *CancelError
+	switch {
+	case errors.As(cause, &cancel):
+		return cancel.Reason
+	case errors.Is(cause, context.DeadlineExceeded):
+		return "deadline exceeded"
+	}
+	return ""
 }
 
 // clip returns a copy of the first n bytes of text, cut between characters.

@@ -92,7 +92,7 @@ type Conn struct {
 	done       chan struct{}
 	onDone     func() // nil, or what the Server does then
 
-	controls atomic.Pointer[map[string]func(params []byte)]
+	controls controls
 
 	mu       sync.Mutex
 	ended    bool
@@ -168,11 +168,9 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 	if onDone != nil {
 		c.onDone = func() { onDone(c) }
 	}
-	controls := map[string]func([]byte){}
 	if cancel := &opts.Profile.Cancel; !cancel.Off {
-		controls[cancel.method()] = c.cancelled
+		c.controls.add(cancel.method(), "", codec.Key{}, c.cancelled)
 	}
-	c.controls.Store(&controls)
 	c.goroutines.Store(1)
 	go func() {
 		defer c.leave()
@@ -187,30 +185,6 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 func (c *Conn) awaitTransport() {
 	if t, ok := c.transport.(interface{ Done() <-chan struct{} }); ok {
 		<-t.Done()
-	}
-}
-
-// Control runs f for each notification of method, in the reader, past every
-// queue and every Handler: for what must not wait for handlers, as cancellations
-// and flow control. f must not block, call user code, or use the connection
-// except through a goroutine of its own; params are valid until it returns and
-// nil if there are none. A nil f removes it. Packages that extend the protocol
-// use it; an application has Handlers.
-func (c *Conn) Control(method string, f func(params []byte)) {
-	for {
-		old := c.controls.Load()
-		next := make(map[string]func([]byte), len(*old)+1)
-		for m, g := range *old {
-			next[m] = g
-		}
-		if f == nil {
-			delete(next, method)
-		} else {
-			next[method] = f
-		}
-		if c.controls.CompareAndSwap(old, &next) {
-			return
-		}
 	}
 }
 

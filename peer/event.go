@@ -22,6 +22,8 @@ const (
 	OverLimit                            // a bound was passed: a call refused, an answer in an array replaced, or the connection ended
 	UnknownCancel                        // a cancel that names no running call, or one that may not be cancelled
 	OrderWait                            // a call or an answer did not wait any longer for a notification
+	UnknownToken                         // progress, or a part of a stream, for a call that is over or that there never was
+	DroppedProgress                      // progress that came faster than its function returned; what came last is kept
 	ReservedCode                         // a handler chose an error code inside the reserved range
 	Lost                                 // events and log lines that were dropped, since what gets them was too slow
 	eventKinds
@@ -29,7 +31,8 @@ const (
 
 var eventNames = [eventKinds]string{
 	"refused message", "refused notification", "late response", "unknown response", "broken response",
-	"dropped answer", "over limit", "unknown cancel", "order wait", "reserved code", "lost events",
+	"dropped answer", "over limit", "unknown cancel", "order wait",
+	"unknown token", "dropped progress", "reserved code", "lost events",
 }
 
 // String returns the name of the kind in words.
@@ -193,7 +196,8 @@ func (e *events) log(ev Event) {
 		e.suppressed[ev.Kind] = 0
 	}
 	level := slog.LevelWarn
-	if ev.Kind == DroppedAnswer { // what happens when the other end goes
+	switch ev.Kind {
+	case DroppedAnswer, LateResponse, UnknownToken: // what happens when the other end goes, or gave up
 		level = slog.LevelInfo
 	}
 	e.write(level, "duet: "+ev.Kind.String(), attrs...)

@@ -6,11 +6,17 @@ import (
 
 // notified queues a notification, which then has buf. The reader calls it.
 func (c *Conn) notified(m *codec.Message, buf *buffer) (passed bool) {
-	if f := (*c.controls.Load())[string(m.Method)]; f != nil {
+	f, known := c.controls.find(m.Method, m.Params)
+	if f != nil {
 		c.guard("Control", func() { f(m.Params) })
 		return false
 	}
 	e := c.entryOf(m.Method)
+	if known && e == nil {
+		// What comes for a call that is over is no mistake of anybody.
+		c.events.add(Event{Kind: UnknownToken, Method: otherMethod})
+		return false
+	}
 	lim := &c.opts.Limits
 	c.stats.request(e, true)
 	r := c.newIncoming(m, e, len(buf.b)) // before the lock, which others want

@@ -21,11 +21,11 @@ type outbox struct {
 
 	mu       sync.Mutex
 	queue    []outgoingMessage
-	cancels  []int64 // own calls whose end is still to be told
-	reserved int64   // bytes of the reader's answers in queue
-	reserve  int64   // the most of them
-	writing  bool    // somebody writes, and will look at queue again
-	parked   bool    // the writer waits on wake
+	cancels  []ownCancel // those that are still to be told
+	reserved int64       // bytes of the reader's answers in queue
+	reserve  int64       // the most of them
+	writing  bool        // somebody writes, and will look at queue again
+	parked   bool        // the writer waits on wake
 	wake     chan bool
 	closed   bool
 
@@ -222,18 +222,17 @@ func (c *Conn) pushReserved(buf *buffer) {
 	}
 }
 
-// pushCancel lets the writer tell the other end that the call id was given up.
-// It never waits and needs no bound of its own: it is for calls whose bytes have
-// left or are in the queue, eight bytes each, and while nothing is written no
-// more of them leave.
-func (c *Conn) pushCancel(id int64) {
+// pushCancel lets the writer tell the other end that a call was given up. It never
+// waits and needs no bound of its own: it is for calls whose bytes have left or are
+// in the queue, and while nothing is written no more of them leave.
+func (c *Conn) pushCancel(own ownCancel) {
 	o := &c.out
 	o.mu.Lock()
 	if o.closed {
 		o.mu.Unlock()
 		return
 	}
-	o.cancels = append(o.cancels, id)
+	o.cancels = append(o.cancels, own)
 	c.startWriter()
 }
 

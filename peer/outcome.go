@@ -41,7 +41,7 @@ func (c *Conn) encodeAnswer(buf *buffer, t *text) {
 		c.fail(t, err, false)
 		buf.b = buf.b[:start]
 	}
-	buf.b = codec.AppendError(buf.b, t.r.id, t.err)
+	buf.b = codec.AppendError(buf.b, &c.rules, t.r.id, t.err)
 }
 
 // fail makes err the outcome: once, since it logs and counts.
@@ -77,7 +77,7 @@ func (c *Conn) sendable(r *incoming, e *Error, from error) error {
 	if e.Data != nil && codec.Check(e.Data, &c.valueRules) != nil {
 		return fmt.Errorf("peer: the data of error %d is not JSON", e.Code)
 	}
-	size := int64(len(codec.AppendError(nil, r.id, &Error{Code: e.Code, Message: e.Message})) + len(`,"data":`) + len(e.Data))
+	size := int64(len(codec.AppendError(nil, &c.rules, r.id, &Error{Code: e.Code, Message: e.Message})) + len(`,"data":`) + len(e.Data))
 	if most := c.opts.Limits.MessageBytes; size > most {
 		return &LimitError{What: "MessageBytes", Limit: most, Got: size}
 	}
@@ -94,7 +94,7 @@ func (c *Conn) sendable(r *incoming, e *Error, from error) error {
 
 func (c *Conn) encodeResult(buf *buffer, id codec.ID, result any) error {
 	start := len(buf.b)
-	buf.b = codec.OpenResult(buf.b, id)
+	buf.b = codec.OpenResult(buf.b, &c.rules, id)
 	at := len(buf.b)
 	if err := c.encodeValue(buf, result); err != nil {
 		return &jsonError{"result", err}

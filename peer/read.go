@@ -183,7 +183,7 @@ func (c *Conn) invalid(id codec.ID, fault codec.Fault, batch *batchReply) {
 // reply sends an answer of the reader's own.
 func (c *Conn) reply(id codec.ID, e *Error, batch *batchReply) {
 	buf := c.buffers.get(0)
-	buf.b = codec.AppendError(buf.b, id, e)
+	buf.b = codec.AppendError(buf.b, &c.rules, id, e)
 	if batch != nil {
 		batch.put(buf.b, id, nil)
 		buf.release()

@@ -158,7 +158,7 @@ func TestGoexitInParams(t *testing.T) {
 func TestGoexitInControl(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw, conn := peertest.Against(t, nil)
-		conn.Control("ctl", func([]byte) { runtime.Goexit() })
+		conn.Control("ctl", "", codec.ID{}, func([]byte) { runtime.Goexit() })
 		waits := make(chan error, 1)
 		go func() { waits <- conn.Call(t.Context(), "x", nil, nil) }()
 		raw.Receive()
@@ -420,7 +420,7 @@ func TestControlBeforeHandler(t *testing.T) {
 			handled.Add(1)
 			return 1, nil
 		}}.options())
-		conn.Control("m", func(params []byte) {
+		remove := conn.Control("m", "", codec.ID{}, func(params []byte) {
 			if params != nil {
 				t.Errorf("params = %s, want nil", params)
 			}
@@ -440,7 +440,7 @@ func TestControlBeforeHandler(t *testing.T) {
 		raw.Send(call(7, "m"))
 		raw.Want(result(7, "1"))
 		want("a call", 3, 1)
-		conn.Control("m", nil)
+		remove()
 		raw.Send(notification("m"), "["+notification("m")+"]")
 		want("removed", 3, 3)
 	})

@@ -2,8 +2,6 @@ package peer
 
 import (
 	"runtime"
-
-	"github.com/duetrpc/duet/codec"
 )
 
 // One owner writes at a time, and outbox.writing says that there is one. It is the
@@ -145,7 +143,7 @@ func (o *outbox) dismiss() {
 }
 
 // writeAll hands what was queued to the transport.
-func (c *Conn) writeAll(queue []outgoingMessage, cancels []int64) error {
+func (c *Conn) writeAll(queue []outgoingMessage, cancels []ownCancel) error {
 	msgs := c.out.msgs[:0]
 	flush := false
 	for i := range queue {
@@ -157,8 +155,8 @@ func (c *Conn) writeAll(queue []outgoingMessage, cancels []int64) error {
 			msgs = append(msgs, m.buf.b)
 		}
 	}
-	for _, id := range cancels {
-		msgs = append(msgs, c.opts.Profile.Cancel.message(id))
+	for _, own := range cancels {
+		msgs = append(msgs, c.opts.Profile.Cancel.message(&c.rules, own))
 	}
 	var err error
 	if len(msgs) > 0 || flush {
@@ -185,10 +183,3 @@ type writeError struct{ err error }
 
 func (e *writeError) Error() string { return "peer: write: " + e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
-
-// message encodes the notification that gives up the call id.
-func (c Cancel) message(id int64) []byte {
-	params := append(codec.AppendString([]byte{'{'}, c.field()), ':')
-	params = append(codec.NumberID(id).AppendTo(params), '}')
-	return codec.AppendNotification(nil, c.method(), params)
-}

@@ -1,0 +1,100 @@
+package peer
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/duetrpc/duet/codec"
+)
+
+// Control runs f for each notification of method whose token is this one, in the
+// reader, past every queue and every Handler: for what must not wait for handlers,
+// as progress and flow control. The token is the member of the params with that
+// name, a string or an integer; with no name and the zero token, f runs for every
+// notification of the method. The names of one method are all the same.
+//
+// f must not block, call user code, or use the connection except through a
+// goroutine of its own; params are valid until it returns and nil if there are
+// none. Packages that extend the protocol use it; an application has Handlers. A
+// notification of the method with another token goes to the Handler if that has
+// the method, and is counted as UnknownToken otherwise.
+//
+// The result takes f away again; it may still be running when that returns. Control
+// panics if there is a function for the same method and token.
+func (c *Conn) Control(method, name string, token codec.ID, f func(params []byte)) (remove func()) {
+	return c.controls.add(method, name, token.Key(), f)
+}
+
+// controls are the functions that run in the reader, by method. The zero value has
+// none. A method stays, once it is there, and so the reader needs no lock to see
+// that nothing here is for a notification.
+type controls struct {
+	mu      sync.Mutex // held to change methods
+	methods atomic.Pointer[map[string]*control]
+}
+
+// control is what runs for one method.
+type control struct {
+	name string // of the member that holds the token, "" for none
+
+	mu     sync.Mutex
+	tokens map[codec.Key]func(params []byte) // under the zero Key where there is none
+}
+
+func (s *controls) add(method, name string, token codec.Key, f func([]byte)) (remove func()) {
+	m := s.of(method, name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.name != name || (name == "") != (token == codec.Key{}) || m.tokens[token] != nil {
+		panic("peer: Control: method " + method + " has a function for that token, or tokens elsewhere")
+	}
+	m.tokens[token] = f
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.tokens, token)
+	}
+}
+
+// of returns the control of method, which it makes where there is none.
+func (s *controls) of(method, name string) *control {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]*control{}
+	if old := s.methods.Load(); old != nil {
+		if m := (*old)[method]; m != nil {
+			return m
+		}
+		maps.Copy(all, *old)
+	}
+	m := &control{name: name, tokens: map[codec.Key]func([]byte){}}
+	all[method] = m
+	s.methods.Store(&all)
+	return m
+}
+
+// find returns what runs for a notification, or nil, and whether others with its
+// method do, or did.
+func (s *controls) find(method, params []byte) (f func([]byte), known bool) {
+	methods := s.methods.Load()
+	if methods == nil {
+		return nil, false
+	}
+	m := (*methods)[string(method)]
+	if m == nil {
+		return nil, false
+	}
+	var token codec.Key
+	if m.name != "" {
+		for o := codec.ObjectOf(params); o.Next(); {
+			if string(o.Name) == m.name { // the first one: what follows is not read twice
+				token, _ = codec.KeyOf(o.Value)
+				break
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tokens[token], true
+}
