@@ -117,7 +117,9 @@ func (e *Envelope) message(i, depth int, rules *Rules) int {
 		return s.value(i, depth)
 	}
 	s.got.seen, s.twice, s.got.text = 0, 0, 0
+	from := i
 	if i = s.object(i, depth, false); i >= 0 {
+		m.Text = s.text[from:i:i]
 		s.classify(m, depth > 0, rules)
 	}
 	return i

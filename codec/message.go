@@ -48,6 +48,7 @@ type Message struct {
 	// that are not UTF-8 and equal no name that is.
 	Method []byte
 
+	Text   []byte // all of it
 	Params []byte // raw JSON of a Call's or Notification's params, nil when absent
 	Result []byte // raw JSON of a success; "null" is a result
 	Error  *Error // the error of an error Response; it owns its bytes

@@ -56,7 +56,7 @@ func (c *Conn) Batch(ctx context.Context, items []BatchItem) error {
 		}
 	}()
 	for i := range items {
-		if err := c.appendItem(m.buf, &items[i], &slots[i]); err != nil {
+		if err := c.appendItem(ctx, m.buf, &items[i], &slots[i]); err != nil {
 			items[i].fail(pending.NotSent, err)
 			continue
 		}
@@ -129,7 +129,7 @@ func (c *Conn) takeReplies(ctx context.Context, items []BatchItem, slots []*pend
 }
 
 // appendItem encodes one item behind those before it. A call gets its slot.
-func (c *Conn) appendItem(buf *buffer, item *BatchItem, slot **pending.Slot[reply]) error {
+func (c *Conn) appendItem(ctx context.Context, buf *buffer, item *BatchItem, slot **pending.Slot[reply]) error {
 	if err := checkResult(item.Result); err != nil {
 		return err
 	}
@@ -138,6 +138,9 @@ func (c *Conn) appendItem(buf *buffer, item *BatchItem, slot **pending.Slot[repl
 	}
 	var id int64
 	if !item.Notification {
+		if c.opts.Profile.OneWay && c.opts.Accepts {
+			return ErrDirection
+		}
 		s, err := c.calls.Add(item.Method, "")
 		if err != nil {
 			return err
@@ -151,7 +154,11 @@ func (c *Conn) appendItem(buf *buffer, item *BatchItem, slot **pending.Slot[repl
 		sep = '['
 	}
 	buf.b = append(buf.b, sep)
-	err := c.encodeRequest(buf, &text{id: id, method: item.Method, value: item.Params})
+	t := text{id: id, method: item.Method, value: item.Params}
+	var err error
+	if t.add, err = c.additionsOf(ctx, !item.Notification); err == nil {
+		err = c.encodeRequest(buf, &t)
+	}
 	if most := c.opts.Limits.MessageBytes; err == nil && int64(len(buf.b)+1) > most {
 		err = &LimitError{What: "MessageBytes", Limit: most, Got: int64(len(buf.b) + 1)}
 	}

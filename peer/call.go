@@ -16,8 +16,13 @@ import (
 type CallOption func(*callOptions)
 
 type callOptions struct {
-	note string
+	note       string
+	progress   func(Progress)
+	extensions []func(*Extension) error
 }
+
+// extends reports whether the call is more than its method and params.
+func (o *callOptions) extends() bool { return o.progress != nil || len(o.extensions) > 0 }
 
 // Note adds text of the caller's own to what is logged and reported about the
 // call. It does not leave this end.
@@ -50,15 +55,20 @@ func (o outgoing) Call(ctx context.Context, method string, params, result any, o
 	if err := checkResult(result); err != nil {
 		return &CallError{Method: method, Note: chosen(opts).note, Sent: pending.NotSent, Err: err}
 	}
-	slot, r, err := o.c.begin(ctx, method, opts)
+	call, err := o.c.begin(ctx, method, opts)
 	if err != nil {
 		return err
 	}
-	defer o.c.called(slot)
-	return o.c.complete(ctx, slot, r, params, result)
+	defer o.c.called(call.slot)
+	return o.c.complete(ctx, call, params, result)
 }
 
-func chosen(opts []CallOption) (choice callOptions) {
+// chosen returns what opts say.
+func chosen(opts []CallOption) callOptions {
+	if len(opts) == 0 {
+		return callOptions{}
+	}
+	var choice callOptions // on the heap, since options are anybody's
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&choice)
@@ -67,38 +77,57 @@ func chosen(opts []CallOption) (choice callOptions) {
 	return choice
 }
 
-// begin makes the slot of a call, which called ends, and finds the request whose
-// handler calls, or nil.
-func (c *Conn) begin(ctx context.Context, method string, opts []CallOption) (*pending.Slot[reply], *requestContext, error) {
-	note := ""
-	if len(opts) > 0 {
-		note = chosen(opts).note
-	}
-	r := requestOf(ctx)
-	err := c.mayCall(ctx, r)
-	if err == nil {
-		var slot *pending.Slot[reply]
-		if slot, err = c.calls.Add(method, note); err == nil {
-			c.active.Add(1)
-			return slot, r, nil
-		}
-	}
-	return nil, nil, &CallError{Method: method, Note: note, Sent: pending.NotSent, Err: err}
+// ownCall is a call of this end while its caller waits.
+type ownCall struct {
+	slot   *pending.Slot[reply]
+	inside *requestContext // the request whose handler calls, or nil
+	choice callOptions
 }
 
-// complete sends the call of slot, waits for the answer and decodes it.
-func (c *Conn) complete(ctx context.Context, slot *pending.Slot[reply], r *requestContext, params, result any) error {
-	if r != nil && r.notification {
-		c.yields(r, slot)
+// begin makes the slot of a call, which called ends.
+func (c *Conn) begin(ctx context.Context, method string, opts []CallOption) (ownCall, error) {
+	call := ownCall{inside: requestOf(ctx), choice: chosen(opts)}
+	err := c.mayCall(ctx, call.inside)
+	if err == nil && c.opts.Profile.OneWay && c.opts.Accepts {
+		err = ErrDirection
+	}
+	if err == nil {
+		if call.slot, err = c.calls.Add(method, call.choice.note); err == nil {
+			c.active.Add(1)
+			return call, nil
+		}
+	}
+	return call, &CallError{Method: method, Note: call.choice.note, Sent: pending.NotSent, Err: err}
+}
+
+// complete sends a call, waits for the answer and decodes it.
+func (c *Conn) complete(ctx context.Context, call ownCall, params, result any) error {
+	slot := call.slot
+	if call.inside != nil && call.inside.notification {
+		c.yields(call.inside, slot)
 		defer c.yieldsNot(slot.ID)
 	}
 	fail := func(sent pending.State, err error) error {
 		return &CallError{Method: slot.Method, Note: slot.Note, Sent: sent, Err: err}
 	}
-	if err := c.send(ctx, slot, slot.Method, params); err != nil {
+	t := text{method: slot.Method, id: slot.ID, value: params}
+	var err error
+	if t.add, err = c.additionsOf(ctx, true); err != nil {
+		return fail(pending.NotSent, err)
+	}
+	var updates *updates
+	if call.choice.extends() {
+		x := &Extension{Conn: c, ID: slot.ID, add: or(t.add, &additions{})}
+		defer x.end()
+		if updates, err = x.prepare(&call.choice); err != nil {
+			return fail(pending.NotSent, err)
+		}
+		t.add = x.add
+	}
+	if err := c.send(ctx, slot, &t); err != nil {
 		return fail(slot.State(), err)
 	}
-	rep, err := c.wait(ctx, slot)
+	rep, err := c.wait(ctx, slot, updates)
 	if err != nil {
 		return fail(slot.State(), err)
 	}
@@ -119,8 +148,12 @@ func (c *Conn) called(slot *pending.Slot[reply]) {
 func (o outgoing) Notify(ctx context.Context, method string, params any) error {
 	c := o.c
 	err := c.mayCall(ctx, requestOf(ctx))
+	t := text{method: method, value: params}
 	if err == nil {
-		err = c.send(ctx, nil, method, params)
+		t.add, err = c.additionsOf(ctx, false)
+	}
+	if err == nil {
+		err = c.send(ctx, nil, &t)
 	}
 	if err != nil {
 		return fmt.Errorf("peer: notify %q: %w", method, err)
@@ -150,13 +183,9 @@ func (c *Conn) mayCall(ctx context.Context, r *requestContext) error {
 }
 
 // send encodes a call, or a notification without a slot, and queues it.
-func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method string, params any) error {
-	t := text{method: method, value: params}
-	if slot != nil {
-		t.id = slot.ID
-	}
+func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], t *text) error {
 	m := outgoingMessage{slot: slot, own: true}
-	if err := c.encodeWithRoom(ctx, &m, &t); err != nil {
+	if err := c.encodeWithRoom(ctx, &m, t); err != nil {
 		return err
 	}
 	alone := slot != nil && c.active.Load() == 1 && c.served.running.Load() == 0
@@ -168,11 +197,17 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], method strin
 }
 
 // wait waits for the answer to an own call, and for what has to be handled
-// before it.
-func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply]) (reply, error) {
+// before it. updates, where they are not nil, are delivered meanwhile.
+func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply], updates *updates) (reply, error) {
+	for updates != nil && slot.WaitOr(ctx, updates.wake) {
+		updates.deliver()
+	}
 	rep, err := c.waitReply(ctx, slot)
 	if err != nil {
 		return reply{}, err
+	}
+	if updates != nil {
+		updates.deliver()
 	}
 	if err := c.awaitOrder(ctx, rep.barrier, len(rep.buf.b)); err != nil {
 		rep.buf.release()
@@ -231,6 +266,9 @@ func (c *Conn) encodeRequest(buf *buffer, t *text) error {
 	if err := c.encodeParams(buf, t); err != nil {
 		return err
 	}
+	if t.add != nil {
+		buf.b = t.add.addTop(buf.b)
+	}
 	if n, most := int64(len(buf.b)-start), c.opts.Limits.MessageBytes; n > most {
 		return &LimitError{What: "MessageBytes", Limit: most, Got: n}
 	}
@@ -252,20 +290,33 @@ func (c *Conn) encodeParams(buf *buffer, t *text) error {
 		if err := c.encodeValue(buf, t.value); err != nil {
 			return &jsonError{"params", err}
 		}
-		switch kind := first(buf.b[at:]); {
+		kind := first(buf.b[at:])
+		switch {
+		case kind == 'n': // null: nothing to send
+			buf.b = buf.b[:start]
 		case kind == '{', kind == '[' && !c.rules.ObjectParams:
+			if t.add != nil {
+				params, err := t.add.addTo(buf.b[at:])
+				if err != nil {
+					return err
+				}
+				buf.b = append(buf.b[:at], params...)
+			}
 			buf.b = codec.Close(buf.b)
 			return nil
-		case kind != 'n':
+		default:
 			// JSON-RPC 2.0 section 4.2: a structured value.
 			return fmt.Errorf("%w: they begin with %q", ErrParams, kind)
 		}
-		buf.b = buf.b[:start] // null: nothing to send
+	}
+	var params []byte
+	if t.add != nil {
+		params, _ = t.add.addTo(nil) // there is always a place
 	}
 	if t.id != 0 {
-		buf.b = codec.AppendCall(buf.b, &c.rules, t.id, t.method, nil)
+		buf.b = codec.AppendCall(buf.b, &c.rules, t.id, t.method, params)
 	} else {
-		buf.b = codec.AppendNotification(buf.b, &c.rules, t.method, nil)
+		buf.b = codec.AppendNotification(buf.b, &c.rules, t.method, params)
 	}
 	return nil
 }

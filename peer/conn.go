@@ -93,6 +93,7 @@ type Conn struct {
 	onDone     func() // nil, or what the Server does then
 
 	controls controls
+	session  session
 
 	mu       sync.Mutex
 	ended    bool
@@ -171,6 +172,10 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 	if cancel := &opts.Profile.Cancel; !cancel.Off {
 		c.controls.add(cancel.method(), "", codec.Key{}, c.cancelled)
 	}
+	if opening := opts.Profile.Opening.Call; opening != "" {
+		e := c.entryOf([]byte(opening))
+		c.session.gated = e != nil && e.call != nil
+	}
 	c.goroutines.Store(1)
 	go func() {
 		defer c.leave()
@@ -211,6 +216,12 @@ func (c *Conn) Err() error {
 	}
 	return c.cause
 }
+
+// Profile holds the rules of the connection. It is not to be changed.
+func (c *Conn) Profile() *Profile { return c.opts.Profile }
+
+// JSON is what encodes and decodes typed params and results here.
+func (c *Conn) JSON() JSON { return c.opts.JSON }
 
 // Context is the parent of the contexts of this connection's handlers. It has
 // the values of the context that Authorize returned, or of the request where

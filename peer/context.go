@@ -14,6 +14,7 @@ import (
 // when somebody first asks.
 type requestContext struct {
 	c            *Conn
+	in           *incoming // until its handler has returned, or later; guarded by Conn.mu
 	notification bool
 	early        bool        // a call: it started before the notifications that arrived earlier were handled; guarded by Conn.mu
 	waits        int32       // a notification: own calls that wait in it; guarded by Conn.mu
@@ -77,8 +78,23 @@ func (r *requestContext) handlerReturned() {
 // isOver reports whether the handler has returned.
 func (r *requestContext) isOver() bool { return r.cause.Load() == &errReturned || r.returned.Load() }
 
+// bound ends the context after d, if nobody has asked for it yet.
+func (r *requestContext) bound(d time.Duration) {
+	ctx, cancel := context.WithCancelCause(r.c.handlers)
+	timed, stop := context.WithTimeout(ctx, d)
+	r.asked.Store(&askedContext{timed, func(cause error) {
+		cancel(cause)
+		stop()
+	}})
+}
+
 // Deadline implements [context.Context].
-func (r *requestContext) Deadline() (time.Time, bool) { return r.c.handlers.Deadline() }
+func (r *requestContext) Deadline() (time.Time, bool) {
+	if asked := r.asked.Load(); asked != nil {
+		return asked.Deadline()
+	}
+	return r.c.handlers.Deadline()
+}
 
 // Done implements [context.Context].
 func (r *requestContext) Done() <-chan struct{} { return r.ask().Done() }
@@ -97,8 +113,11 @@ func (r *requestContext) Err() error {
 // Value implements [context.Context]. The keys by which package context finds the
 // contexts it made are among those it does not know.
 func (r *requestContext) Value(key any) any {
-	if _, ok := key.(requestKey); ok {
+	switch key.(type) {
+	case requestKey:
 		return r
+	case metaKey: // what goes out with requests; asked for by each
+		return r.c.handlers.Value(key)
 	}
 	return r.ask().Value(key)
 }

@@ -17,6 +17,7 @@ func Dial(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Accepts = false
 	ws, _, err := wsconn.Dial(ctx, url, &p.WebSocket)
 	if err != nil {
 		return nil, err
@@ -41,6 +42,7 @@ func Accept(w http.ResponseWriter, r *http.Request, opts *Options) (*Conn, error
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return nil, err
 	}
+	p.Accepts = true
 	return accept(w, r, p, &buffers{}, nil)
 }
 

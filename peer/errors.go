@@ -68,6 +68,10 @@ var (
 	// object, or not what the profile allows, and for a method that is not UTF-8.
 	ErrParams = errors.New("peer: params are not what the protocol allows")
 
+	// ErrNoPlace is returned where something is to travel with a call and neither its
+	// params nor the profile have a place for it.
+	ErrNoPlace = errors.New("peer: there is no place for it")
+
 	// ErrResult is returned for a result that nothing can be decoded into.
 	ErrResult = errors.New("peer: result must be nil or a pointer")
 )
@@ -197,12 +201,12 @@ func Forward(err error) error {
 
 // onWire maps the error of a handler to what the other end may see. detail is
 // set where the error itself must be logged here, since it does not leave.
-func (p *Profile) onWire(err error, cancelled bool) (e *Error, detail bool) {
+func (p *Profile) onWire(err error, givenUp bool) (e *Error, detail bool) {
 	var fwd forwardedError
 	if errors.As(err, &fwd) {
 		return fwd.e, false
 	}
-	if cancelled && errors.Is(err, context.Canceled) {
+	if givenUp && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return &Error{Code: p.cancelled(), Message: "request cancelled"}, false
 	}
 	var call *CallError

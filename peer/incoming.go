@@ -22,9 +22,12 @@ type incoming struct {
 	size   int64   // counted against the bounds
 	entry  *entry  // nil for a method that is not registered
 	batch  *batchReply
-	exempt bool // from cancellation
+	text   []byte // the whole message, with Options.TopLevelTrace; else nil
+	exempt bool   // from cancellation
+	timed  bool   // its caller said how long it waits
 
 	cancelled atomic.Bool // by the other end
+	reporter  atomic.Pointer[Reporter]
 
 	// Guarded by Conn.mu.
 	barrier uint64    // a call: the notifications that arrived before it
@@ -47,9 +50,18 @@ func (c *Conn) newIncoming(m *codec.Message, e *entry, size int) *incoming {
 	r := c.buffers.getRequest()
 	r.req = Request{Params: m.Params, Conn: c}
 	r.c, r.size, r.entry = c, int64(size), e
-	r.ctx = &requestContext{c: c, notification: m.Kind != codec.Call}
+	r.ctx = &requestContext{c: c, in: r, notification: m.Kind != codec.Call}
 	if m.Kind == codec.Call {
 		r.id, r.req.ID = m.ID, m.ID
+		if c.opts.Deadlines {
+			var left time.Duration
+			if left, r.timed = timeoutOf(m.Params); r.timed {
+				r.ctx.bound(left)
+			}
+		}
+	}
+	if c.opts.TopLevelTrace {
+		r.text = m.Text
 	}
 	if e != nil {
 		r.req.Method = e.name
@@ -79,11 +91,12 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed b
 	lim := &c.opts.Limits
 	c.stats.request(e, false)
 	r := c.newIncoming(m, e, size) // before the lock, which others want
+	refusal := c.refusal(m)
 
 	c.mu.Lock()
 	s := &c.served
-	var refusal *Error
 	var over *LimitError
+	inUse := false
 	switch {
 	case c.ended:
 		c.mu.Unlock()
@@ -91,7 +104,9 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed b
 		return false
 	case c.drains():
 		refusal = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
+	case refusal != nil:
 	case s.calls.find(m.ID) != nil:
+		inUse = true
 		refusal = &Error{Code: codec.InvalidRequest, Message: "invalid request: id is in use by a call in flight"}
 	case s.inFlight >= lim.InFlight:
 		over = &LimitError{What: "InFlight", Limit: int64(lim.InFlight)}
@@ -106,7 +121,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed b
 		switch {
 		case over != nil:
 			c.events.add(Event{Kind: OverLimit, Method: e.known(), Err: over})
-		case refusal.Code == codec.InvalidRequest:
+		case inUse:
 			c.refuse(Event{Kind: RefusedMessage, Method: e.known(), Err: errors.New("peer: id is in use by a call in flight")}, batch)
 		}
 		c.reply(m.ID, refusal, batch)
@@ -116,6 +131,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed b
 	r.buf, r.batch = buf, batch
 	batch.claim(r)
 	s.calls.add(r)
+	c.begins(r)
 	s.inFlight++
 	s.running.Add(1)
 	s.bytes += r.size
@@ -148,7 +164,7 @@ func (c *Conn) run(r *incoming) {
 		return
 	}
 	err = errGone
-	if c.ctx.Err() != nil || r.gone() {
+	if c.ctx.Err() != nil || r.gone() || r.late() {
 		err = context.Cause(r.ctx) // before it could start
 		return
 	}
@@ -168,6 +184,9 @@ func (r *incoming) gone() bool {
 	var cause *CancelError
 	return errors.As(context.Cause(r.ctx), &cause)
 }
+
+// late reports whether its caller does not wait any longer, and said so before.
+func (r *incoming) late() bool { return r.timed && r.ctx.Err() == context.DeadlineExceeded }
 
 // isNotification reports whether r is a notification, whatever became of req.
 func (r *incoming) isNotification() bool { return r.id.IsZero() }
@@ -206,9 +225,15 @@ func (c *Conn) answer(r *incoming, result any, err error) {
 
 func (c *Conn) answerOnce(t *text, err error) {
 	r := t.r
-	r.ctx.handlerReturned()
 	cancelled := r.cancelled.Load()
-	if cancelled && c.opts.Profile.Cancel.Silent {
+	givenUp := cancelled || r.late()
+	r.ctx.handlerReturned()
+	silent := cancelled && c.opts.Profile.Cancel.Silent
+	if p := r.reporter.Load(); p != nil {
+		p.finish(silent)
+	}
+	if silent {
+		c.ends(r, false)
 		if r.batch != nil {
 			r.batch.skip(r.id)
 			return
@@ -218,17 +243,19 @@ func (c *Conn) answerOnce(t *text, err error) {
 		return
 	}
 	if err != nil {
-		c.fail(t, err, cancelled)
+		c.fail(t, err, givenUp)
 	}
 	if r.batch != nil {
 		buf := c.buffers.get(0)
 		c.encodeAnswer(buf, t)
+		c.ends(r, t.err == nil)
 		r.batch.put(buf.b, r.id, r)
 		buf.release()
 		return
 	}
 	var m outgoingMessage
 	err = c.encodeWithRoom(c.ctx, &m, t)
+	c.ends(r, t.err == nil)
 	alone := c.free(r)
 	if err == nil {
 		err = c.push(&m, alone)
@@ -245,6 +272,7 @@ func (c *Conn) answerOnce(t *text, err error) {
 func (c *Conn) free(r *incoming) (alone bool) {
 	c.mu.Lock()
 	s := &c.served
+	r.ctx.in = nil
 	s.calls.remove(r)
 	s.inFlight--
 	s.bytes -= r.size

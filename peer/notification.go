@@ -17,6 +17,10 @@ func (c *Conn) notified(m *codec.Message, buf *buffer) (passed bool) {
 		c.events.add(Event{Kind: UnknownToken, Method: otherMethod})
 		return false
 	}
+	if !c.takes(m) {
+		c.events.add(Event{Kind: RefusedNotification, Method: e.known(), Err: errEarly})
+		return false
+	}
 	lim := &c.opts.Limits
 	c.stats.request(e, true)
 	r := c.newIncoming(m, e, len(buf.b)) // before the lock, which others want
@@ -109,6 +113,7 @@ func (c *Conn) notificationDone(r *incoming, err error) (next *incoming) {
 // freeNotification gives back what a notification took of the bounds. Conn.mu is
 // held.
 func (s *served) freeNotification(r *incoming) {
+	r.ctx.in = nil
 	s.notes--
 	s.noteBytes -= r.size
 }

@@ -45,6 +45,22 @@ type Options struct {
 	// Batch does not pass through it.
 	Outgoing []func(Caller) Caller
 
+	// Accepts says that the other end dialled this one. Accept and Server set it, Dial
+	// takes it back; New leaves it. It counts where the profile is one way.
+	Accepts bool
+
+	// Meta goes out in params._meta of every request of this end, as with WithMeta.
+	Meta Meta
+
+	// TopLevelTrace has traceparent and tracestate stand beside the params and not in
+	// params._meta, going out and coming in, as StreamJsonRpc has it.
+	TopLevelTrace bool
+
+	// Deadlines sends the time that a caller's context has left along with the call,
+	// in params._meta, and ends the context of a handler when the time its caller sent
+	// is over. Where the params are an array it is not sent.
+	Deadlines bool
+
 	// NoBarrier starts calls, and returns answers, without waiting for the
 	// notifications that arrived before them. Notifications still run one after
 	// another.

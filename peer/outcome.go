@@ -13,7 +13,8 @@ import (
 type text struct {
 	id     int64 // of a call; 0 of a notification
 	method string
-	value  any // the params, or the result; nil where there is none
+	value  any        // the params, or the result; nil where there is none
+	add    *additions // to the params; nil where there are none
 
 	r   *incoming // nil in a request
 	err *Error    // what the other end sees instead of a result
@@ -45,7 +46,7 @@ func (c *Conn) encodeAnswer(buf *buffer, t *text) {
 }
 
 // fail makes err the outcome: once, since it logs and counts.
-func (c *Conn) fail(t *text, err error, cancelled bool) {
+func (c *Conn) fail(t *text, err error, givenUp bool) {
 	method := t.r.name()
 	t.value, t.err = nil, &Error{Code: codec.InternalError, Message: "internal error"}
 	defer func() {
@@ -54,7 +55,7 @@ func (c *Conn) fail(t *text, err error, cancelled bool) {
 		}
 	}()
 	c.stats.failed(t.r.entry)
-	e, detail := c.opts.Profile.onWire(err, cancelled)
+	e, detail := c.opts.Profile.onWire(err, givenUp)
 	if !detail {
 		if err = c.sendable(t.r, e, err); err == nil {
 			t.err = e

@@ -132,8 +132,12 @@ func (m mismatch) refuse() error {
 	if len(m.Pointer) > maxPointer {
 		m.Pointer = ""
 	}
+	return &paramsRefused{m.object()}
+}
+
+func (m mismatch) object() *Error {
 	data, _ := json.Marshal(m) // strings only: it cannot fail
-	return &paramsRefused{&Error{Code: codec.InvalidParams, Message: m.String(), Data: data}}
+	return &Error{Code: codec.InvalidParams, Message: m.String(), Data: data}
 }
 
 // String is the message of the error.

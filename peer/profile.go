@@ -25,6 +25,21 @@ type Profile struct {
 	// Cancel says how a call is given up.
 	Cancel Cancel
 
+	// Progress says how a handler tells its caller how far it is.
+	Progress ProgressDialect
+
+	// Opening says what comes before the session is open.
+	Opening Opening
+
+	// OneWay lets only the dialling end make calls. It answers those of the other end
+	// with OneWayCode, zero meaning InvalidRequest; notifications go both ways.
+	OneWay     bool
+	OneWayCode codec.Code
+
+	// RequiredMeta lists members that params._meta of every incoming call must have;
+	// one without is answered with InvalidParams. Options.Meta sends them.
+	RequiredMeta []string
+
 	// Cancelled, Overloaded and ShuttingDown are the codes of the errors this
 	// library makes itself. Zero means the constants of these names.
 	Cancelled, Overloaded, ShuttingDown codec.Code

@@ -30,6 +30,7 @@ func NewServer(opts *Options) *Server {
 	if err != nil {
 		panic(err)
 	}
+	p.Accepts = true
 	return &Server{opts: p, conns: make(map[*Conn]struct{})}
 }
 

@@ -32,10 +32,11 @@ func (m Method[P, R]) Call(ctx context.Context, c Caller, params P, opts ...Call
 // and the result is decoded into it, and the frame stays with the slot of the call,
 // for the next one of these types.
 func (m Method[P, R]) callDirect(ctx context.Context, c *Conn, params P, opts []CallOption) (result R, err error) {
-	slot, r, err := c.begin(ctx, string(m), opts)
+	call, err := c.begin(ctx, string(m), opts)
 	if err != nil {
 		return result, err
 	}
+	slot := call.slot
 	defer c.called(slot)
 	f, ok := slot.Kept.(*callFrame[P, R])
 	if !ok {
@@ -44,7 +45,7 @@ func (m Method[P, R]) callDirect(ctx context.Context, c *Conn, params P, opts []
 	}
 	slot.Kept = nil // until it is known that nobody's values are in it
 	f.params = params
-	err = c.complete(ctx, slot, r, &f.params, &f.result)
+	err = c.complete(ctx, call, &f.params, &f.result)
 	result = f.result
 	if f.pooled {
 		f.values = values[P, R]{}

@@ -73,6 +73,19 @@ func (s *Slot[R]) Wait(ctx context.Context) (R, error) {
 	return s.value, s.err
 }
 
+// WaitOr waits for the answer or for wake, and reports whether it was wake, which it
+// took from. Otherwise there is no more to wait for: Wait returns at once.
+func (s *Slot[R]) WaitOr(ctx context.Context, wake <-chan struct{}) bool {
+	select {
+	case <-wake:
+		return true
+	case <-s.done:
+		s.done <- struct{}{} // it has room for one, and only one is sent
+	case <-ctx.Done():
+	}
+	return false
+}
+
 // Drop removes a slot that nobody will wait for, for instance because its
 // request could not be encoded. After Wait it does nothing. An answer that came
 // already is lost with it.
