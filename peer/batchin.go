@@ -180,6 +180,6 @@ func (b *batchReply) send() {
 		if err != nil {
 			c.events.add(Event{Kind: DroppedAnswer, Method: r.name(), Err: err})
 		}
-		c.finished()
+		c.answered(r, err)
 	}
 }

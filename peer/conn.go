@@ -170,7 +170,7 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 		c.onDone = func() { onDone(c) }
 	}
 	if cancel := &opts.Profile.Cancel; !cancel.Off {
-		c.controls.add(cancel.method(), "", codec.Key{}, c.cancelled)
+		_, _ = c.controls.add(cancel.method(), "", codec.Key{}, c.cancelled) // it is the first
 	}
 	if opening := opts.Profile.Opening.Call; opening != "" {
 		e := c.entryOf([]byte(opening))

@@ -20,9 +20,10 @@ import (
 // notification of the method with another token goes to the Handler if that has
 // the method, and is counted as UnknownToken otherwise.
 //
-// The result takes f away again; it may still be running when that returns. Control
-// panics if there is a function for the same method and token.
-func (c *Conn) Control(method, name string, token codec.ID, f func(params []byte)) (remove func()) {
+// remove takes f away again; it may still be running when that returns. The error is
+// ErrToken where there is a function for the same method and token, which the other
+// end may have chosen. Control panics where the names of one method differ.
+func (c *Conn) Control(method, name string, token codec.ID, f func(params []byte)) (remove func(), err error) {
 	return c.controls.add(method, name, token.Key(), f)
 }
 
@@ -42,19 +43,22 @@ type control struct {
 	tokens map[codec.Key]func(params []byte) // under the zero Key where there is none
 }
 
-func (s *controls) add(method, name string, token codec.Key, f func([]byte)) (remove func()) {
+func (s *controls) add(method, name string, token codec.Key, f func([]byte)) (remove func(), err error) {
 	m := s.of(method, name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.name != name || (name == "") != (token == codec.Key{}) || m.tokens[token] != nil {
-		panic("peer: Control: method " + method + " has a function for that token, or tokens elsewhere")
+	switch {
+	case m.name != name || (name == "") != (token == codec.Key{}):
+		panic("peer: Control: method " + method + " has its tokens elsewhere")
+	case m.tokens[token] != nil:
+		return nil, ErrToken
 	}
 	m.tokens[token] = f
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.tokens, token)
-	}
+	}, nil
 }
 
 // of returns the control of method, which it makes where there is none.

@@ -72,6 +72,9 @@ var (
 	// params nor the profile have a place for it.
 	ErrNoPlace = errors.New("peer: there is no place for it")
 
+	// ErrToken is returned for a token that is in use.
+	ErrToken = errors.New("peer: the token is in use")
+
 	// ErrResult is returned for a result that nothing can be decoded into.
 	ErrResult = errors.New("peer: result must be nil or a pointer")
 )
@@ -158,16 +161,17 @@ type ResponseError struct {
 func (e *ResponseError) Error() string { return "peer: broken answer: " + e.Reason }
 
 // CancelError is the cause of a handler's context when the other end gave the
-// call up. It is context.Canceled for errors.Is.
+// call up. As the cause of a caller's context it is what the other end is told, where
+// the profile has a place for it. It is context.Canceled for errors.Is.
 type CancelError struct {
-	Reason string // as told by the other end, if at all; it is not to be trusted
+	Reason string // from the other end it is not to be trusted
 }
 
 func (e *CancelError) Error() string {
 	if e.Reason == "" {
-		return "peer: cancelled by the other end"
+		return "peer: cancelled"
 	}
-	return fmt.Sprintf("peer: cancelled by the other end: %q", e.Reason)
+	return fmt.Sprintf("peer: cancelled: %q", e.Reason)
 }
 
 // Is makes a CancelError a context.Canceled.

@@ -37,15 +37,19 @@ func (x *Extension) Meta(name string, value []byte) {
 }
 
 // Control is [Conn.Control] until the answer to the call has arrived.
-func (x *Extension) Control(method, name string, token codec.ID, f func(params []byte)) {
+func (x *Extension) Control(method, name string, token codec.ID, f func(params []byte)) error {
 	c, id := x.Conn, x.ID
-	x.removes = append(x.removes, c.Control(method, name, token, func(params []byte) {
+	remove, err := c.Control(method, name, token, func(params []byte) {
 		if !c.calls.Has(id) { // and the caller is on its way to take f away
 			c.events.add(Event{Kind: UnknownToken, Method: otherMethod})
 			return
 		}
 		f(params)
-	}))
+	})
+	if err == nil {
+		x.removes = append(x.removes, remove)
+	}
+	return err
 }
 
 // prepare does what the options of the call say. The updates are nil where it did not

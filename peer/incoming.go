@@ -30,8 +30,9 @@ type incoming struct {
 	reporter  atomic.Pointer[Reporter]
 
 	// Guarded by Conn.mu.
-	barrier uint64    // a call: the notifications that arrived before it
-	since   time.Time // a call: when it began to wait for them
+	after   []func(error) // given to Answered
+	barrier uint64        // a call: the notifications that arrived before it
+	since   time.Time     // a call: when it began to wait for them
 }
 
 // served is what the other end makes this end hold. Guarded by Conn.mu, save what
@@ -235,11 +236,12 @@ func (c *Conn) answerOnce(t *text, err error) {
 	if silent {
 		c.ends(r, false)
 		if r.batch != nil {
+			c.tell(r, context.Canceled)
 			r.batch.skip(r.id)
 			return
 		}
 		c.free(r)
-		c.finished()
+		c.answered(r, context.Canceled)
 		return
 	}
 	if err != nil {
@@ -263,7 +265,7 @@ func (c *Conn) answerOnce(t *text, err error) {
 	if err != nil {
 		c.events.add(Event{Kind: DroppedAnswer, Method: r.name(), Err: err})
 	}
-	c.finished()
+	c.answered(r, err)
 	c.buffers.putRequest(r)
 }
 
@@ -279,6 +281,45 @@ func (c *Conn) free(r *incoming) (alone bool) {
 	c.mu.Unlock()
 	r.buf.release()
 	return c.active.Load() == 0 && s.running.Load() == 1
+}
+
+// Answered has f called once the answer to the call whose handler ctx belongs to is
+// queued, so that what f sends comes after it; with the error that kept it from being
+// sent where it was not. f runs in the handler's goroutine, and must not wait for what
+// the call holds up. Answered reports false, and f is not called, for any other context
+// and once the handler has returned.
+func Answered(ctx context.Context, f func(error)) bool {
+	own := requestOf(ctx)
+	if own == nil || own.notification {
+		return false
+	}
+	own.c.mu.Lock()
+	defer own.c.mu.Unlock()
+	if own.in == nil || own.isOver() {
+		return false
+	}
+	own.in.after = append(own.in.after, f)
+	return true
+}
+
+// tell calls what was given to Answered.
+func (c *Conn) tell(r *incoming, err error) {
+	if r.after == nil { // nobody adds to it once the handler has returned
+		return
+	}
+	c.mu.Lock()
+	after := r.after
+	r.after = nil
+	c.mu.Unlock()
+	for _, f := range after {
+		c.guard("Answered", func() { f(err) })
+	}
+}
+
+// answered ends the life of a call, whose answer is queued unless there is an error.
+func (c *Conn) answered(r *incoming, err error) {
+	c.tell(r, err)
+	c.finished()
 }
 
 // finished ends the life of a request for Shutdown.
@@ -303,7 +344,7 @@ func (c *Conn) drop(r *incoming) {
 		r.batch.skip(r.id) // the last of the array frees them all
 	default:
 		c.free(r)
-		c.finished()
+		c.answered(r, ev.Err)
 	}
 	c.events.add(ev)
 }

@@ -29,8 +29,8 @@ type ProgressDialect struct {
 	Token    string   // the member that holds the token; zero: "token"
 	Flat     bool     // progress, total and message stand beside the token, and there is no value
 	WorkDone bool     // value is that of LSP: begin, report and end, with a percentage
-	Tokens   []string // where params may have the token, "/name" or "/_meta/name"; own calls have it at the first; zero: "/_meta/progressToken"
-	Items    []string // likewise for the token of a stream
+	Tokens   []string // where params may have the token, "/name" or "/_meta/name"; own calls have it at the first; zero: "/_meta/progressToken", "/workDoneToken"
+	Items    []string // likewise for the token of a stream; zero: "/_meta/progressToken", "/partialResultToken", "/workDoneToken"
 }
 
 // Notification returns the method of the notification and the member that has the
@@ -65,8 +65,8 @@ func placeOf(pointer string) (name string, inMeta bool) {
 	return strings.TrimPrefix(pointer, "/"), false
 }
 
-// at adds a member to params where the pointer says.
-func (x *Extension) at(pointer string, value []byte) {
+// At adds a member where the pointer says: "/name" is Param, "/_meta/name" is Meta.
+func (x *Extension) At(pointer string, value []byte) {
 	if name, inMeta := placeOf(pointer); inMeta {
 		x.Meta(name, value)
 	} else {
@@ -74,11 +74,17 @@ func (x *Extension) at(pointer string, value []byte) {
 	}
 }
 
-func (d *ProgressDialect) tokens() []string {
-	if len(d.Tokens) == 0 {
-		return []string{"/" + metaMember + "/progressToken"}
+// Places lists where params may have the token for progress, and that for items.
+func (d *ProgressDialect) Places() (progress, items []string) {
+	const standard, lsp, lspItems = "/" + metaMember + "/progressToken", "/workDoneToken", "/partialResultToken"
+	progress, items = d.Tokens, d.Items
+	if len(progress) == 0 {
+		progress = []string{standard, lsp}
 	}
-	return d.Tokens
+	if len(items) == 0 {
+		items = []string{standard, lspItems, lsp}
+	}
+	return progress, items
 }
 
 // OnProgress has f called with the progress of the call, one after the other, in the
@@ -145,10 +151,10 @@ func (u *updates) asks(x *Extension) error {
 		return fmt.Errorf("%w: the profile has no progress", ErrNoPlace)
 	}
 	token := codec.StringID("p" + strconv.FormatInt(x.ID, 10))
-	x.at(u.dialect.tokens()[0], token.AppendTo(nil))
+	places, _ := u.dialect.Places()
+	x.At(places[0], token.AppendTo(nil))
 	method, member := u.dialect.Notification()
-	x.Control(method, member, token, u.add)
-	return nil
+	return x.Control(method, member, token, u.add)
 }
 
 // add takes one notification. The reader calls it.

@@ -50,9 +50,10 @@ func ProgressFrom(ctx context.Context) (*Reporter, bool) {
 		return nil, false
 	}
 	d := &own.c.opts.Profile.Progress
+	places, _ := d.Places()
 	var p *Reporter
 	withRequest(ctx, func(r *incoming) {
-		if token := FindToken(r.req.Params, d.tokens()); token != nil && !own.notification {
+		if token := FindToken(r.req.Params, places); token != nil && !own.notification {
 			p = &Reporter{c: own.c, ctx: ctx, dialect: d, method: r.req.Method, token: slices.Clone(token)}
 		}
 	})

@@ -1,0 +1,27 @@
+package stream
+
+import "errors"
+
+var (
+	// ErrStopped is the result of a stream whose loop was left before the end.
+	ErrStopped = errors.New("stream: stopped before the end")
+
+	// ErrSlowConsumer is the result of a stream whose other end sent more than it had
+	// credit for, and more than is kept. The items before were yielded.
+	ErrSlowConsumer = errors.New("stream: items came faster than they were taken")
+
+	// ErrEnded is returned for an item after the end: the handler has returned, or, of a
+	// caller, the call was answered or its items were ended. The result of the call says
+	// more.
+	ErrEnded = errors.New("stream: ended")
+)
+
+// errAgain is why whoever stands between the caller and the connection may not make
+// the call of a stream twice: its items would come twice, too.
+var errAgain = errors.New("stream: the call was made already")
+
+// ItemError says that an item could not be written as JSON, or read from it.
+type ItemError struct{ Err error }
+
+func (e *ItemError) Error() string { return "stream: item: " + e.Err.Error() }
+func (e *ItemError) Unwrap() error { return e.Err }
