@@ -38,10 +38,14 @@ func steps(cfg config) []step {
 	calls(load.Typed, 1<<20, 4)
 	calls(load.Raw, 1<<20, 4)
 	for _, senders := range []int{1, 16} {
-		all = append(all, step{Load: load.Load{
-			Name: fmt.Sprintf("notifications 64 B, %d sender%s", senders, plural(senders)),
-			Kind: load.Notify, Size: 64, InFlight: senders,
-		}})
+		for _, l := range []load.Load{
+			{Name: "notifications", Kind: load.Notify},
+			{Name: "items of a stream", Kind: load.Stream},
+		} {
+			l.Name = fmt.Sprintf("%s 64 B, %d sender%s", l.Name, senders, plural(senders))
+			l.Size, l.InFlight = 64, senders
+			all = append(all, step{Load: l})
+		}
 	}
 	// What only changes one thing about 256 calls in flight is to be compared with them.
 	like := func(name string, change func(*step)) {

@@ -55,6 +55,20 @@ func (o *Object) Next() bool {
 	return true
 }
 
+// Text is the whole text that o goes through.
+func (o *Object) Text() []byte { return o.scan.text }
+
+// Find goes on to the member with that name and returns its value, or goes to the end
+// and returns nil.
+func (o *Object) Find(name string) []byte {
+	for o.Next() {
+		if string(o.Name) == name {
+			return o.Value
+		}
+	}
+	return nil
+}
+
 // Find returns the value of the member of object with that name, or nil where
 // there is none, or more than one: which of two was meant is not ours to guess.
 func Find(object []byte, name string) []byte {

@@ -16,7 +16,7 @@ const maxReason = 1 << 10
 // cancelled handles the profile's cancel notification in the reader. It finds
 // the call by its exact id, running or still waiting to start; any other id is
 // counted and nothing else.
-func (c *Conn) cancelled(params []byte) {
+func (c *Conn) cancelled(params *codec.Object) {
 	cancel := &c.opts.Profile.Cancel
 	id, reason := cancel.read(params)
 	named, _ := codec.ParseID(id) // the absent id, which no call has, where there is none
@@ -50,15 +50,15 @@ func (c *Conn) cancelled(params []byte) {
 
 // read finds the id and the reason in the params of a cancel, in one pass and
 // without holding on to what else is there. An id that stands twice is none.
-func (c Cancel) read(params []byte) (id, reason []byte) {
+func (c Cancel) read(params *codec.Object) (id, reason []byte) {
 	found := 0
-	for o := codec.ObjectOf(params); o.Next(); {
-		switch string(o.Name) {
+	for params.Next() {
+		switch string(params.Name) {
 		case c.field():
 			found++
-			id = o.Value
+			id = params.Value
 		case c.Reason:
-			reason = o.Value
+			reason = params.Value
 		}
 	}
 	if found != 1 {

@@ -109,7 +109,8 @@ type Conn struct {
 
 	// The reader's.
 	refused refusals
-	reading *buffer // what is being read lies in it, where the transport has ReadGrow
+	params  codec.Object // of the notification that a Control function runs for
+	reading *buffer      // what is being read lies in it, where the transport has ReadGrow
 	grow    func([]byte, int) []byte
 }
 

@@ -15,15 +15,15 @@ import (
 // notification of the method. The names of one method are all the same.
 //
 // f must not block, call user code, or use the connection except through a
-// goroutine of its own; params are valid until it returns and nil if there are
-// none. Packages that extend the protocol use it; an application has Handlers. A
+// goroutine of its own. It gets the members of the params, of which the token may be
+// left out; they are valid until it returns. Packages that extend the protocol use it; an application has Handlers. A
 // notification of the method with another token goes to the Handler if that has
 // the method, and is counted as UnknownToken otherwise.
 //
 // remove takes f away again; it may still be running when that returns. The error is
 // ErrToken where there is a function for the same method and token, which the other
 // end may have chosen. Control panics where the names of one method differ.
-func (c *Conn) Control(method, name string, token codec.ID, f func(params []byte)) (remove func(), err error) {
+func (c *Conn) Control(method, name string, token codec.ID, f func(params *codec.Object)) (remove func(), err error) {
 	return c.controls.add(method, name, token.Key(), f)
 }
 
@@ -40,10 +40,10 @@ type control struct {
 	name string // of the member that holds the token, "" for none
 
 	mu     sync.Mutex
-	tokens map[codec.Key]func(params []byte) // under the zero Key where there is none
+	tokens map[codec.Key]func(*codec.Object) // under the zero Key where there is none
 }
 
-func (s *controls) add(method, name string, token codec.Key, f func([]byte)) (remove func(), err error) {
+func (s *controls) add(method, name string, token codec.Key, f func(*codec.Object)) (remove func(), err error) {
 	m := s.of(method, name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,15 +72,15 @@ func (s *controls) of(method, name string) *control {
 		}
 		maps.Copy(all, *old)
 	}
-	m := &control{name: name, tokens: map[codec.Key]func([]byte){}}
+	m := &control{name: name, tokens: map[codec.Key]func(*codec.Object){}}
 	all[method] = m
 	s.methods.Store(&all)
 	return m
 }
 
 // find returns what runs for a notification, or nil, and whether others with its
-// method do, or did.
-func (s *controls) find(method, params []byte) (f func([]byte), known bool) {
+// method do, or did. What runs gets o.
+func (s *controls) find(method, params []byte, o *codec.Object) (f func(*codec.Object), known bool) {
 	methods := s.methods.Load()
 	if methods == nil {
 		return nil, false
@@ -89,13 +89,19 @@ func (s *controls) find(method, params []byte) (f func([]byte), known bool) {
 	if m == nil {
 		return nil, false
 	}
+	*o = codec.ObjectOf(params)
 	var token codec.Key
 	if m.name != "" {
-		for o := codec.ObjectOf(params); o.Next(); {
+		before := 0
+		for o.Next() {
 			if string(o.Name) == m.name { // the first one: what follows is not read twice
 				token, _ = codec.KeyOf(o.Value)
 				break
 			}
+			before++
+		}
+		if before > 0 {
+			*o = codec.ObjectOf(params)
 		}
 	}
 	m.mu.Lock()

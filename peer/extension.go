@@ -37,9 +37,9 @@ func (x *Extension) Meta(name string, value []byte) {
 }
 
 // Control is [Conn.Control] until the answer to the call has arrived.
-func (x *Extension) Control(method, name string, token codec.ID, f func(params []byte)) error {
+func (x *Extension) Control(method, name string, token codec.ID, f func(params *codec.Object)) error {
 	c, id := x.Conn, x.ID
-	remove, err := c.Control(method, name, token, func(params []byte) {
+	remove, err := c.Control(method, name, token, func(params *codec.Object) {
 		if !c.calls.Has(id) { // and the caller is on its way to take f away
 			c.events.add(Event{Kind: UnknownToken, Method: otherMethod})
 			return

@@ -374,7 +374,7 @@ func TestControlPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log record
 		raw, conn := peertest.Against(t, log.attach(methods{"now": answers(1)}.options()))
-		_, _ = conn.Control("ctl", "", codec.ID{}, func([]byte) { panic("in Control") })
+		_, _ = conn.Control("ctl", "", codec.ID{}, func(*codec.Object) { panic("in Control") })
 		raw.Send(notification("ctl"), call(7, "now"))
 		raw.Want(result(7, "1"))
 		synctest.Wait()

@@ -6,9 +6,10 @@ import (
 
 // notified queues a notification, which then has buf. The reader calls it.
 func (c *Conn) notified(m *codec.Message, buf *buffer) (passed bool) {
-	f, known := c.controls.find(m.Method, m.Params)
+	f, known := c.controls.find(m.Method, m.Params, &c.params)
 	if f != nil {
-		c.guard("Control", func() { f(m.Params) })
+		c.guard("Control", func() { f(&c.params) })
+		c.params = codec.Object{} // it must not keep the message alive
 		return false
 	}
 	e := c.entryOf(m.Method)

@@ -135,7 +135,7 @@ type updates struct {
 	dropped func()
 
 	mu    sync.Mutex
-	texts [][]byte // params of the notifications
+	texts [][]byte // of the objects that say it
 	bytes int
 }
 
@@ -158,20 +158,29 @@ func (u *updates) asks(x *Extension) error {
 }
 
 // add takes one notification. The reader calls it.
-func (u *updates) add(params []byte) {
+func (u *updates) add(params *codec.Object) {
+	text := u.dialect.object(params)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if n := len(u.texts); n > 0 && (n >= maxUpdates || u.bytes+len(params) > maxUpdateBytes) {
+	if n := len(u.texts); n > 0 && (n >= maxUpdates || u.bytes+len(text) > maxUpdateBytes) {
 		u.bytes -= len(u.texts[n-1])
 		u.texts = u.texts[:n-1]
 		u.dropped()
 	}
-	u.texts = append(u.texts, bytes.Clone(params))
-	u.bytes += len(params)
+	u.texts = append(u.texts, bytes.Clone(text))
+	u.bytes += len(text)
 	select {
 	case u.wake <- struct{}{}:
 	default:
 	}
+}
+
+// object is the text of the object that has the progress.
+func (d *ProgressDialect) object(params *codec.Object) []byte {
+	if d.Flat {
+		return params.Text()
+	}
+	return params.Find("value")
 }
 
 // deliver calls the function with what is there.
@@ -187,13 +196,9 @@ func (u *updates) deliver() {
 	}
 }
 
-// read takes the params of a notification apart. It reports false for one that says
-// nothing: the formalities of LSP, and what is no progress.
-func (d *ProgressDialect) read(params []byte) (p Progress, ok bool) {
-	object := params
-	if !d.Flat {
-		object = codec.Find(params, "value")
-	}
+// read takes such an object apart. It reports false for one that says nothing: the
+// formalities of LSP, and what is no progress.
+func (d *ProgressDialect) read(object []byte) (p Progress, ok bool) {
 	done, total := "progress", "total"
 	if d.WorkDone {
 		done, p.Total = "percentage", 100

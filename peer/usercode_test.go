@@ -158,7 +158,7 @@ func TestGoexitInParams(t *testing.T) {
 func TestGoexitInControl(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw, conn := peertest.Against(t, nil)
-		_, _ = conn.Control("ctl", "", codec.ID{}, func([]byte) { runtime.Goexit() })
+		_, _ = conn.Control("ctl", "", codec.ID{}, func(*codec.Object) { runtime.Goexit() })
 		waits := make(chan error, 1)
 		go func() { waits <- conn.Call(t.Context(), "x", nil, nil) }()
 		raw.Receive()
@@ -420,9 +420,9 @@ func TestControlBeforeHandler(t *testing.T) {
 			handled.Add(1)
 			return 1, nil
 		}}.options())
-		remove, _ := conn.Control("m", "", codec.ID{}, func(params []byte) {
-			if params != nil {
-				t.Errorf("params = %s, want nil", params)
+		remove, _ := conn.Control("m", "", codec.ID{}, func(params *codec.Object) {
+			if params.Next() {
+				t.Errorf("params have %s, want none", params.Name)
 			}
 			controlled.Add(1)
 		})

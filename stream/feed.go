@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -58,17 +59,24 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 	if offer.token == nil || req.Conn.Profile().Progress.Off {
 		return nil, &peer.Error{Code: peer.InvalidParams, Message: "invalid params: no token for the items of the stream"}
 	}
-	t := &taker[Item]{ctx: ctx, inbox: newInbox(o.window, o.window, func() {})}
+	bound := o.window // of who has credit there is no more
+	if !o.chosen {
+		bound.items = mostItems
+	}
+	t := &taker[Item]{ctx: ctx, inbox: newInbox(&o, bound, func() {})}
 	b := t.inbox
 	b.method, b.granted = wantMethod, amount{}
 	b.bind(req.Conn, slices.Clone(offer.token))
 	token, _ := codec.ParseID(b.token)
 	var err error
-	t.remove, err = req.Conn.Control(feedMethod, "token", token, func(params []byte) {
-		if string(codec.Find(params, "end")) == "true" {
-			b.finish()
-		} else if item := itemOf(params, false); item != nil {
-			b.add(item)
+	t.remove, err = req.Conn.Control(feedMethod, "token", token, func(params *codec.Object) {
+		for params.Next() {
+			switch {
+			case string(params.Name) == "value":
+				b.add(params.Value)
+			case string(params.Name) == "end" && string(params.Value) == "true":
+				b.finish()
+			}
 		}
 	})
 	if err != nil {
@@ -187,7 +195,7 @@ func (f *Feeding[Item, Out]) End() error {
 		return nil
 	}
 	params := object("token", f.token, codec.Member{Name: "end", Value: []byte("true")})
-	return f.sender.notify(f.ctx, params)
+	return f.sender.conn.Notify(f.ctx, feedMethod, json.RawMessage(params))
 }
 
 // Result ends the items, waits for the end of the call and returns how it went.

@@ -10,6 +10,14 @@ import (
 	"github.com/duetrpc/duet/peer"
 )
 
+// Where nobody chose a window, it is as many items as are used within stretch, never
+// fewer than in the beginning and at most mostItems: who is quick is not held up by a
+// small one, and who is slow is not flooded. The bytes stay.
+const (
+	stretch   = 10 * time.Millisecond
+	mostItems = 1024
+)
+
 // idle is how long a receiver that waits keeps credit back which is less than half the
 // window: long enough that one item at a time does not cost a message each.
 const idle = 50 * time.Millisecond
@@ -18,13 +26,15 @@ const idle = 50 * time.Millisecond
 // goroutine takes them out.
 type inbox struct {
 	window, bound amount
+	opens         bool          // nobody chose the window
+	least         int64         // items of it, in the beginning
 	overflow      func()        // called once, when the bound is passed
 	wake          chan struct{} // something came; has room for one
 
 	mu   sync.Mutex
 	text []byte // of items, one after the other
 	ends []int  // where each ends in text
-	held amount // that were not taken out, those at hand included
+	held amount // that were not used, as far as who takes them out has told
 	full bool   // the bound was passed, and so no more will come
 	last bool   // no more will come
 
@@ -36,12 +46,18 @@ type inbox struct {
 	atEnds  []int
 	next    int
 	taken   amount // in all
+	told    amount // of that, what held has lost
 	granted amount
 	timer   *time.Timer // for credit that is kept back; nil until needed
+	since   time.Time   // when credit was given last, and
+	then    int64       // how many items had been taken
 }
 
-func newInbox(window, bound amount, overflow func()) *inbox {
-	return &inbox{window: window, bound: bound, overflow: overflow, granted: window, wake: make(chan struct{}, 1)}
+func newInbox(o *options, bound amount, overflow func()) *inbox {
+	return &inbox{
+		window: o.window, bound: bound, opens: !o.chosen, least: o.window.items, granted: o.window,
+		overflow: overflow, wake: make(chan struct{}, 1),
+	}
 }
 
 // bind says where items come from, and credit goes. It reports false the second time.
@@ -122,6 +138,7 @@ func (b *inbox) take() (item []byte, last bool) {
 func (b *inbox) swap() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.tell()
 	at, ends := b.at[:0], b.atEnds[:0]
 	if cap(at) > maxKept {
 		at = nil
@@ -130,24 +147,43 @@ func (b *inbox) swap() {
 	b.text, b.ends = at, ends
 }
 
+// tell counts out what was used. b.mu is held.
+func (b *inbox) tell() {
+	b.held = b.held.minus(b.taken.minus(b.told))
+	b.told = b.taken
+}
+
 // used notes that who takes items out is done with one, and gives credit for it: at
 // once where that is half the window.
 func (b *inbox) used(ctx context.Context, item []byte) {
-	size := amount{1, int64(len(item))}
-	b.mu.Lock()
-	b.held = b.held.minus(size)
-	b.mu.Unlock()
-	b.taken = b.taken.plus(size)
+	b.taken = b.taken.plus(amount{1, int64(len(item))})
 	back := b.taken.plus(b.window).minus(b.granted)
 	if 2*back.items >= b.window.items || 2*back.bytes >= b.window.bytes {
+		b.adapt()
 		b.grant(ctx)
 	}
+}
+
+// adapt makes the window as large as what is used within stretch.
+func (b *inbox) adapt() {
+	if !b.opens {
+		return
+	}
+	now := time.Now()
+	if !b.since.IsZero() {
+		used, took := b.taken.items-b.then, max(now.Sub(b.since), time.Microsecond)
+		rate := used * int64(stretch/time.Microsecond) / int64(took/time.Microsecond)
+		b.window.items = max(b.least, min(rate, 2*b.window.items, mostItems))
+	}
+	b.since, b.then = now, b.taken.items
 }
 
 // grant gives all the credit there is.
 func (b *inbox) grant(ctx context.Context) {
 	all := b.taken.plus(b.window)
+	all = amount{max(all.items, b.granted.items), max(all.bytes, b.granted.bytes)} // given is given
 	b.mu.Lock()
+	b.tell()
 	conn := b.conn
 	b.mu.Unlock()
 	if conn == nil || all == b.granted {
@@ -155,7 +191,10 @@ func (b *inbox) grant(ctx context.Context) {
 	}
 	b.granted = all
 	params := json.RawMessage(object("token", b.token, all.members()...))
-	_ = conn.Notify(ctx, b.method, params) // the connection, or the call, has ended: the wait sees that
+	e, err := conn.Encode(b.method, nil, params, nil)
+	if err == nil {
+		_ = e.Now(ctx) // where the connection, or the call, has ended the wait sees that
+	}
 }
 
 // wait waits until something came, and for credit that is kept back. It reports false
@@ -163,7 +202,7 @@ func (b *inbox) grant(ctx context.Context) {
 func (b *inbox) wait(ctx context.Context, done <-chan struct{}) bool {
 	for {
 		var due <-chan time.Time
-		if b.taken.plus(b.window) != b.granted {
+		if !b.granted.atLeast(b.taken.plus(b.window)) {
 			if b.timer == nil {
 				b.timer = time.NewTimer(idle)
 			} else {
@@ -184,10 +223,13 @@ func (b *inbox) wait(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
+// maxKept is the largest memory for items, in bytes, that is used again.
+const maxKept = 64 << 10
+
 // itemOf finds the item in the params of a notification.
-func itemOf(params []byte, flat bool) []byte {
+func itemOf(params *codec.Object, flat bool) []byte {
 	if flat {
-		return codec.Find(codec.Find(params, "_meta"), offerName)
+		return codec.Find(params.Find("_meta"), offerName)
 	}
-	return codec.Find(params, "value")
+	return params.Find("value")
 }

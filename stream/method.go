@@ -99,7 +99,7 @@ func (m Method[In, Item, Out]) Call(ctx context.Context, c peer.Caller, in In, o
 	o := chosen(opts)
 	s := &Stream[Item, Out]{done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	s.inbox = newInbox(o.window, o.buffer, func() { s.fail(ErrSlowConsumer) })
+	s.inbox = newInbox(&o, o.buffer, func() { s.fail(ErrSlowConsumer) })
 	s.inbox.method = creditMethod
 	all := append(slices.Clone(o.call), peer.Extend(s.ask))
 	go func() {
@@ -143,7 +143,7 @@ func (s *Stream[Item, Out]) ask(x *peer.Extension) error {
 	}
 	method, name := d.Notification()
 	flat := d.Flat
-	return x.Control(method, name, id, func(params []byte) {
+	return x.Control(method, name, id, func(params *codec.Object) {
 		if item := itemOf(params, flat); item != nil {
 			b.add(item)
 		}

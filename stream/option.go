@@ -11,6 +11,7 @@ type Option func(*options)
 
 type options struct {
 	window, buffer amount
+	chosen         bool // the window
 	call           []peer.CallOption
 	handle         []peer.HandleOption
 }
@@ -28,10 +29,11 @@ func chosen(opts []Option) options {
 
 // Window bounds what is on its way to the end that gives the option and receives: so
 // many items, so many bytes of their JSON. It panics if either is less than one.
-// Without it these are 64 items and 1 MiB.
+// Without it these are 64 items and 1 MiB, and up to 1,024 items for who uses that many
+// within 10 ms.
 func Window(items int, bytes int64) Option {
 	refuse("Window", items, bytes)
-	return func(o *options) { o.window = amount{int64(items), bytes} }
+	return func(o *options) { o.window, o.chosen = amount{int64(items), bytes}, true }
 }
 
 // Buffer bounds what is kept of items that come without credit, of an end that does

@@ -2,10 +2,11 @@ package stream
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
+	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -15,15 +16,17 @@ type sender struct {
 	method string
 	form   form
 
-	turn sync.Mutex // held while one item is on its way
-	text []byte     // of it; guarded by turn
-	sent amount     // guarded by turn
+	turn sync.Mutex // held while one item is on its way; guards what follows
+	head []byte     // of it
+	sent amount
+	seen amount // of granted
+
+	over atomic.Bool
 
 	mu      sync.Mutex
 	granted amount        // in all
 	window  amount        // the first of it
 	wanted  chan struct{} // closed by the first of it, where there is none yet
-	over    bool
 
 	limits bool          // credit counts
 	wake   chan struct{} // credit came, or it is over; has room for one
@@ -36,56 +39,44 @@ type form struct {
 	tail  []byte
 }
 
-// open appends what stands before item number n.
+// open returns what stands before item number n. It may use dst.
 func (f *form) open(dst []byte, n int64) []byte {
-	dst = append(dst, f.head...)
-	if f.count != nil {
-		dst = append(strconv.AppendInt(dst, n, 10), f.count...)
+	if f.count == nil {
+		return f.head
 	}
-	return dst
+	return append(strconv.AppendInt(append(dst[:0], f.head...), n, 10), f.count...)
 }
 
 // send sends one item as soon as there is credit for it.
 func (s *sender) send(ctx context.Context, item any) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	text := s.form.open(s.text[:0], s.sent.items+1)
-	at := len(text)
-	text, err := s.conn.JSON().Marshal(text, item)
+	s.head = s.form.open(s.head, s.sent.items+1)
+	e, err := s.conn.Encode(s.method, s.head, item, s.form.tail)
 	if err != nil {
 		return &ItemError{Err: err}
 	}
-	size := amount{1, int64(len(text) - at)}
-	text = append(text, s.form.tail...)
-	s.text = text
-	if cap(text) > maxKept {
-		s.text = nil
-	}
+	size := amount{1, int64(e.Size)}
 	if err := s.await(ctx, size); err != nil {
+		e.Drop()
 		return err
 	}
-	if err := s.notify(ctx, text); err != nil {
+	if err := e.Send(ctx); err != nil {
 		return err
 	}
 	s.sent = s.sent.plus(size)
 	return nil
 }
 
-// maxKept is the largest text of an item, in bytes, whose memory is used again.
-const maxKept = 64 << 10
-
-// await waits until an item may leave, without taking anything.
+// await waits until an item may leave, without taking anything. turn is held.
 func (s *sender) await(ctx context.Context, size amount) error {
 	for {
-		s.mu.Lock()
-		over, may := s.over, s.may(size)
-		s.mu.Unlock()
 		switch {
-		case over:
+		case s.over.Load():
 			return ErrEnded
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case may:
+		case !s.limits || s.may(size):
 			return nil
 		}
 		select {
@@ -96,14 +87,21 @@ func (s *sender) await(ctx context.Context, size amount) error {
 }
 
 // may reports whether there is credit for an item. One that is larger than the whole
-// window may leave when nothing else is on its way. s.mu and s.turn are held.
+// window may leave when nothing else is on its way.
 func (s *sender) may(size amount) bool {
-	left := s.granted.minus(s.sent)
-	return !s.limits || left.atLeast(size) || left.items > 0 && left.atLeast(s.window)
+	if s.seen.minus(s.sent).atLeast(size) {
+		return true
+	}
+	s.mu.Lock()
+	window := s.window
+	s.seen = s.granted
+	s.mu.Unlock()
+	left := s.seen.minus(s.sent)
+	return left.atLeast(size) || left.items > 0 && left.atLeast(window)
 }
 
 // credit takes more of it. The reader calls it.
-func (s *sender) credit(params []byte) {
+func (s *sender) credit(params *codec.Object) {
 	granted, ok := amountOf(params)
 	if !ok {
 		return
@@ -131,18 +129,9 @@ func (s *sender) signal() {
 // end lets nothing leave any more, and waits for what is leaving. It reports whether
 // this is the first time.
 func (s *sender) end() bool {
-	s.mu.Lock()
-	first := !s.over
-	s.over = true
-	s.mu.Unlock()
+	first := s.over.CompareAndSwap(false, true)
 	s.signal()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return first
-}
-
-// notify sends params by the method of the items.
-func (s *sender) notify(ctx context.Context, params []byte) error {
-	raw := json.RawMessage(params)
-	return s.conn.Notify(ctx, s.method, &raw)
 }

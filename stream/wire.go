@@ -28,10 +28,17 @@ func (a amount) atLeast(b amount) bool { return a.items >= b.items && a.bytes >=
 
 // amountOf reads the members items and bytes of an object. It reports whether both
 // are numbers that count something.
-func amountOf(object []byte) (a amount, ok bool) {
-	items, one := count(codec.Find(object, "items"))
-	bytes, two := count(codec.Find(object, "bytes"))
-	return amount{items, bytes}, one && two
+func amountOf(object *codec.Object) (a amount, ok bool) {
+	var items, bytes bool
+	for object.Next() {
+		switch string(object.Name) {
+		case "items":
+			a.items, items = count(object.Value)
+		case "bytes":
+			a.bytes, bytes = count(object.Value)
+		}
+	}
+	return a, items && bytes
 }
 
 // count reads an integer from 0 to 2^53.
@@ -71,6 +78,7 @@ func offerOf(params []byte, name string) (o offer, ok bool) {
 		return o, false
 	}
 	o.token = peer.FindToken(text, []string{"/token"})
-	o.window, o.limits = amountOf(text)
+	object := codec.ObjectOf(text)
+	o.window, o.limits = amountOf(&object)
 	return o, true
 }

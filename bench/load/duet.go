@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/stream"
 )
 
 // The contract between the two ends of duet's pair, as a program that uses the
@@ -18,6 +20,7 @@ import (
 const (
 	echo = peer.Method[Doc, Doc]("bench.echo")
 	note = peer.Notification[Doc]("bench.note")
+	rows = stream.Method[struct{}, Doc, struct{}]("bench.rows")
 
 	rawEcho = "bench.raw"
 )
@@ -26,13 +29,13 @@ const (
 // peer.Dial. Limits are the defaults, save that 8,192 calls may be in flight
 // (the most that a load has is 4,096).
 func Duet() System {
-	return System{Name: "duet", Kinds: []Kind{Typed, Raw, Notify}, Open: openDuet}
+	return System{Name: "duet", Kinds: []Kind{Typed, Raw, Notify, Stream}, Open: openDuet}
 }
 
 // DuetHandler is a server of duet's for Idle, with room for so many connections.
 func DuetHandler(connections int) http.Handler {
 	var reg peer.Registry
-	register(&reg, new(atomic.Uint64), 0)
+	register(&reg, new(atomic.Uint64), nil, 0)
 	return peer.NewServer(&peer.Options{Handler: &reg, Limits: peer.Limits{Connections: connections}})
 }
 
@@ -42,14 +45,17 @@ type duet struct {
 	server  *peer.Server
 	client  *peer.Conn
 	handled *atomic.Uint64
+	sends   chan func(Doc) error // of the stream's handler, which is asked for once
+	send    func() func(Doc) error
 }
 
 // openDuet starts a server for one connection and makes it. The client's sockets
 // come from the Wire by way of its http.Transport.
 func openDuet(ctx context.Context, s Setup) (Pair, error) {
-	d := &duet{handled: new(atomic.Uint64)}
+	d := &duet{handled: new(atomic.Uint64), sends: make(chan func(Doc) error, 1)}
+	d.send = sync.OnceValue(d.stream)
 	var reg peer.Registry
-	register(&reg, d.handled, s.Methods)
+	register(&reg, d.handled, d.sends, s.Methods)
 	d.server = peer.NewServer(&peer.Options{Handler: &reg, Limits: peer.Limits{InFlight: 8192}})
 
 	listener, err := s.Wire.Listen()
@@ -82,8 +88,22 @@ func openDuet(ctx context.Context, s Setup) (Pair, error) {
 	return d, nil
 }
 
+// stream begins the stream, whose items the client takes, and returns what sends them.
+func (d *duet) stream() func(Doc) error {
+	s := rows.Call(d.client.Context(), d.client, struct{}{})
+	go func() {
+		for _, err := range s.All() {
+			if err != nil {
+				return // the end of the pair; before that, what is missing is noticed
+			}
+			d.handled.Add(1)
+		}
+	}()
+	return <-d.sends
+}
+
 // register puts the echo into reg, and so many methods beside it.
-func register(reg *peer.Registry, handled *atomic.Uint64, beside int) {
+func register(reg *peer.Registry, handled *atomic.Uint64, sends chan<- func(Doc) error, beside int) {
 	answer := func(ctx context.Context, in Doc) (Doc, error) {
 		if in.Seq == Stay {
 			<-ctx.Done()
@@ -99,6 +119,11 @@ func register(reg *peer.Registry, handled *atomic.Uint64, beside int) {
 	note.Handle(reg, func(context.Context, Doc) error {
 		handled.Add(1)
 		return nil
+	})
+	rows.Handle(reg, func(ctx context.Context, _ struct{}, send func(Doc) error) (struct{}, error) {
+		sends <- send
+		<-ctx.Done()
+		return struct{}{}, context.Cause(ctx)
 	})
 	for i := range beside {
 		peer.Method[Doc, Doc](fmt.Sprintf("bench.method%05d", i)).Handle(reg, answer)
@@ -119,6 +144,9 @@ func (d *duet) CallRaw(ctx context.Context, in json.RawMessage, out *json.RawMes
 func (d *duet) Notify(ctx context.Context, in *Doc) error {
 	return note.Notify(ctx, d.client, *in)
 }
+
+// Send sends an item of the one stream there is.
+func (d *duet) Send(_ context.Context, in *Doc) error { return d.send()(*in) }
 
 func (d *duet) Handled() uint64 { return d.handled.Load() }
 

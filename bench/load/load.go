@@ -22,6 +22,7 @@ const (
 	Typed  Kind = "typed"  // calls, Go values in and out
 	Raw    Kind = "raw"    // calls, JSON text in and out
 	Notify Kind = "notify" // notifications of Go values, counted where they are handled
+	Stream Kind = "stream" // items of one stream, Go values, counted where they are taken
 )
 
 // Load is one thing to measure.
@@ -29,7 +30,7 @@ type Load struct {
 	Name     string  `json:"name"`
 	Kind     Kind    `json:"kind"`
 	Size     int     `json:"size"`               // bytes of the JSON text of params
-	InFlight int     `json:"inFlight"`           // calls at once; senders of notifications; in an open loop at most so many, the others wait in line
+	InFlight int     `json:"inFlight"`           // calls at once; senders of notifications or items; in an open loop at most so many, the others wait in line
 	Rate     float64 `json:"rate,omitempty"`     // arrivals a second, open loop; 0: closed loop
 	Calls    int     `json:"calls,omitempty"`    // how many, closed loop; 0: as many as fit the time
 	Share    float64 `json:"share,omitempty"`    // open loop at this share of what the same calls reach in a closed one, 256 in flight, just before
@@ -52,10 +53,16 @@ type Pair interface {
 	CallRaw(ctx context.Context, in json.RawMessage, out *json.RawMessage) error
 	Notify(ctx context.Context, in *Doc) error
 
-	// Handled is the number of notifications the other end has decoded and handled.
+	// Handled is the number of notifications and items the other end has decoded and
+	// handled.
 	Handled() uint64
 
 	Close() error
+}
+
+// Streamer is a Pair that has a stream, too.
+type Streamer interface {
+	Send(ctx context.Context, in *Doc) error
 }
 
 // System makes pairs of one library.
@@ -72,14 +79,17 @@ type Setup struct {
 	Methods int // to register beside the echo
 }
 
+// oneWay reports whether nothing is answered.
+func (l Load) oneWay() bool { return l.Kind == Notify || l.Kind == Stream }
+
 // open reports whether calls begin at a fixed rate.
 func (l Load) open() bool { return l.Rate > 0 || l.Share > 0 }
 
 // validate names the first field of l that cannot be meant, as its JSON does.
 func (l Load) validate() error {
 	switch {
-	case l.Kind != Typed && l.Kind != Raw && l.Kind != Notify:
-		return fmt.Errorf("kind %q is none of %q, %q, %q", l.Kind, Typed, Raw, Notify)
+	case l.Kind != Typed && l.Kind != Raw && !l.oneWay():
+		return fmt.Errorf("kind %q is none of %q, %q, %q, %q", l.Kind, Typed, Raw, Notify, Stream)
 	case l.Size < leastSize:
 		return fmt.Errorf("size %d is below %d, the least of a document", l.Size, leastSize)
 	case l.InFlight < 1 || l.InFlight > maxWorkers:
@@ -92,8 +102,8 @@ func (l Load) validate() error {
 		return fmt.Errorf("share %v of the maximum: it is no share, or there is a rate too", l.Share)
 	case l.open() && l.Calls > 0:
 		return errors.New("rate and calls exclude each other")
-	case l.Kind == Notify && (l.open() || l.Calls > 0):
-		return errors.New("notifications have neither rate nor calls")
+	case l.oneWay() && (l.open() || l.Calls > 0):
+		return errors.New("notifications and items have neither rate nor calls")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const (
 	breath = 100 * time.Microsecond
 )
 
-// notify is senders that send as fast as the other end handles.
+// notify is senders, of notifications or items, that send as fast as the other end handles.
 type notify struct {
 	pair  Pair
 	shots []*shot

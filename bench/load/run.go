@@ -65,7 +65,7 @@ func run(ctx context.Context, p Pair, w *Wire, d time.Duration, r *Result) error
 		finish = stay(ctx, p)
 	}
 	switch {
-	case l.Kind == Notify:
+	case l.oneWay():
 		err = runNotify(ctx, m, w, d, r)
 	case l.open():
 		err = runOpen(ctx, m, w, d, r)
@@ -160,7 +160,7 @@ func runOpen(ctx context.Context, m *magazine, w *Wire, d time.Duration, r *Resu
 	return nil
 }
 
-// runNotify measures notifications from the first one's start until the other end
+// runNotify measures notifications, or items, from the first one's start until the other end
 // has handled the last.
 func runNotify(ctx context.Context, m *magazine, w *Wire, d time.Duration, r *Result) error {
 	n := newNotify(m, r.Load.InFlight)

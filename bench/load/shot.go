@@ -55,7 +55,7 @@ func (m *magazine) shot(worker int) *shot {
 	return s
 }
 
-// fire makes one call, or sends one notification, and checks the answer.
+// fire makes one call, or sends one notification or item, and checks the answer.
 func (s *shot) fire(ctx context.Context) error {
 	s.in.Seq = firstSeq + s.next%seqs
 	s.next++
@@ -69,6 +69,8 @@ func (s *shot) fire(ctx context.Context) error {
 		return checkText(s.text, s.reply)
 	case Notify:
 		return s.magazine.pair.Notify(ctx, &s.in)
+	case Stream:
+		return s.magazine.pair.(Streamer).Send(ctx, &s.in)
 	default:
 		s.out = Doc{} // decoding into a used one would merge, and pass for an answer
 		if err := s.magazine.pair.Call(ctx, &s.in, &s.out); err != nil {
