@@ -245,6 +245,8 @@ func (c *Conn) takeReply(rep reply, result any) error {
 	switch {
 	case rep.broken != "":
 		return &ResponseError{Reason: rep.broken}
+	case rep.ended != nil:
+		return rep.ended
 	case rep.err != nil:
 		return rep.err
 	case result == nil:

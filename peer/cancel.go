@@ -30,6 +30,10 @@ func (c *Conn) cancelled(params *codec.Object) {
 	if r == nil || r.exempt {
 		method := r.name()
 		c.mu.Unlock()
+		// Where the other end makes no calls it means one of ours.
+		if c.opts.Profile.OneWay && !c.opts.Accepts && c.settle(named, reply{buf: c.buffers.get(0), ended: cause}) {
+			return
+		}
 		c.events.add(Event{Kind: UnknownCancel, Method: method})
 		return
 	}

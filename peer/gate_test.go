@@ -182,6 +182,29 @@ func TestOneWay(t *testing.T) {
 	}
 }
 
+// Where the other end makes no calls, a cancel from it ends one of ours.
+func TestOneWayCancel(t *testing.T) {
+	for _, accepts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			raw, conn := peertest.Against(t, &peer.Options{Accepts: accepts, Profile: &peer.Profile{OneWay: !accepts, Cancel: peer.Cancel{Reason: "reason"}}})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- conn.Call(ctx, "listen", nil, nil) }()
+			raw.Receive()
+			raw.Send(cancelOf(`"1"`), cancelOf(2), `{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1,"reason":"over"}}`)
+			err := <-done
+			var ended *peer.CancelError
+			if errors.As(err, &ended) == accepts || !accepts && ended.Reason != "over" {
+				t.Errorf("accepts %t: Call() = %v", accepts, err)
+			}
+			if n := conn.Stats().Events[peer.UnknownCancel]; n != 2 && !accepts || n != 3 && accepts {
+				t.Errorf("accepts %t: %d unknown cancels", accepts, n)
+			}
+		})
+	}
+}
+
 // Dial and Server know which end they are.
 func TestOneWayOverSockets(t *testing.T) {
 	var reg peer.Registry

@@ -14,6 +14,7 @@ type reply struct {
 	result  []byte
 	err     *Error
 	broken  string // why the answer is none
+	ended   error  // why there will be none, or nil
 	barrier uint64 // notifications that arrived before it, 0 if all are handled
 }
 
