@@ -1,6 +1,6 @@
 // Package profile holds the rules of protocols on top of JSON-RPC 2.0 as values
 // of [peer.Profile]. They are data: a protocol that is not here is a
-// peer.Profile of your own.
+// peer.Profile of your own. docs/profiles.md has them side by side.
 //
 // Each function returns a new value, which may be changed before it is given to
 // a connection.
@@ -9,7 +9,6 @@ package profile
 import (
 	"slices"
 
-	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -34,50 +33,10 @@ func Named(name string) (*peer.Profile, bool) {
 
 func all() []*peer.Profile {
 	return []*peer.Profile{
-		Base(), MCP20241105(), MCP20250326(), MCP20250618(), MCP20251125(), LSP317(), ACPv1(),
+		Base(), MCP20241105(), MCP20250326(), MCP20250618(), MCP20251125(), MCP20260728(), LSP317(), ACPv1(), A2A10(), Codex(),
 	}
 }
 
-// Base is JSON-RPC 2.0 as it is published.
+// Base is JSON-RPC 2.0 as it is published, with the cancel and the progress of LSP,
+// which most ends know that know any.
 func Base() *peer.Profile { return &peer.Profile{Name: "base"} }
-
-// LSP317 is the base protocol of the Language Server Protocol 3.17: ids are
-// strings or 32-bit integers, there are no batches, and a cancelled request is
-// still answered ($/cancelRequest, "Cancellation Support"). Editors send
-// "params":null, which counts as absent.
-func LSP317() *peer.Profile {
-	return &peer.Profile{
-		Name: "lsp-3.17",
-		Rules: codec.Rules{
-			NoBatch:    true,
-			NoNullID:   true,
-			IntegerID:  true,
-			IDBits:     32,
-			NullParams: true,
-		},
-		NamedNotifications: true,
-		Cancel:             peer.Cancel{Method: "$/cancelRequest", Field: "id", Exempt: []string{"initialize"}},
-		Cancelled:          -32800, // RequestCancelled
-		Codes:              []codec.Code{-32002, -32001},
-	}
-}
-
-// ACPv1 is the Agent Client Protocol, version 1: ids are strings, 64-bit
-// integers or null, params and results are objects, there are no batches, and a
-// cancelled request is still answered ($/cancel_request).
-func ACPv1() *peer.Profile {
-	return &peer.Profile{
-		Name: "acp-v1",
-		Rules: codec.Rules{
-			NoBatch:      true,
-			IntegerID:    true,
-			IDBits:       64,
-			ObjectParams: true,
-			ObjectResult: true,
-		},
-		NamedNotifications: true,
-		Cancel:             peer.Cancel{Method: "$/cancel_request", Field: "requestId", Exempt: []string{"initialize"}},
-		Cancelled:          -32800,
-		Codes:              []codec.Code{-32000, -32002}, // authentication required, resource not found
-	}
-}

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/stream"
 )
 
 // Params of the methods. Numbers stay text, so that nothing is lost and what is
@@ -35,10 +38,23 @@ type (
 	tick struct {
 		I int `json:"i"`
 	}
+	countParams struct {
+		N  int   `json:"n"`
+		MS int64 `json:"ms"`
+	}
+	streamParams struct {
+		N     int `json:"n"`
+		Bytes int `json:"bytes"`
+	}
+	row struct {
+		I    int    `json:"i"`
+		Data string `json:"data"`
+	}
 )
 
 const (
 	maxTicks = 100_000
+	maxBytes = 1 << 20
 	maxSleep = time.Hour
 )
 
@@ -71,11 +87,8 @@ func methods(p *peer.Profile) *peer.Registry {
 	})
 	handle("panic", func(context.Context, *peer.Request) (any, error) { panic("asked to") })
 	peer.Method[sleepParams, any]("sleep").Handle(reg, func(ctx context.Context, in sleepParams) (any, error) {
-		d := min(max(0, time.Duration(in.MS)*time.Millisecond), maxSleep)
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := sleep(ctx, in.MS); err != nil {
+			return nil, err
 		}
 		if objects {
 			return struct{}{}, nil
@@ -83,8 +96,8 @@ func methods(p *peer.Profile) *peer.Registry {
 		return in.MS, nil
 	})
 	peer.Method[notifyParams, any]("notifyMe").Handle(reg, func(ctx context.Context, in notifyParams) (any, error) {
-		if in.N < 0 || in.N > maxTicks {
-			return nil, &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("n is not between 0 and %d", maxTicks)}
+		if err := within("n", in.N, maxTicks); err != nil {
+			return nil, err
 		}
 		caller, _ := peer.CallerFrom(ctx)
 		for i := range in.N {
@@ -101,6 +114,37 @@ func methods(p *peer.Profile) *peer.Registry {
 			return nil, peer.Forward(err)
 		}
 		return wrap("value", result), nil
+	})
+	peer.Method[countParams, any]("count").Handle(reg, func(ctx context.Context, in countParams) (any, error) {
+		if err := within("n", in.N, maxTicks); err != nil {
+			return nil, err
+		}
+		progress, asked := peer.ProgressFrom(ctx)
+		for i := range in.N {
+			if i > 0 {
+				if err := sleep(ctx, in.MS); err != nil {
+					return nil, err
+				}
+			}
+			if asked {
+				if err := progress.Report(peer.Progress{Done: float64(i + 1), Total: float64(in.N)}); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return wrap("n", in.N), nil
+	})
+	stream.Method[streamParams, row, any]("stream").Handle(reg, func(_ context.Context, in streamParams, send func(row) error) (any, error) {
+		if err := errors.Join(within("n", in.N, maxTicks), within("bytes", in.Bytes, maxBytes)); err != nil {
+			return nil, err
+		}
+		data := strings.Repeat("x", in.Bytes)
+		for i := range in.N {
+			if err := send(row{i, data}); err != nil {
+				return nil, err
+			}
+		}
+		return wrap("n", in.N), nil
 	})
 	for _, name := range []string{"update", "notify_hello", "notify_sum"} {
 		reg.HandleNotification(name, peer.HandlerFunc(func(context.Context, *peer.Request) (any, error) { return nil, nil }))
@@ -124,6 +168,28 @@ func methods(p *peer.Profile) *peer.Registry {
 	})
 	handle("get_data", func(context.Context, *peer.Request) (any, error) { return []any{"hello", 5}, nil })
 	return reg
+}
+
+// sleep waits until so many milliseconds are over, or ctx.
+func sleep(ctx context.Context, ms int64) error {
+	d := maxSleep
+	if ms < maxSleep.Milliseconds() {
+		d = time.Duration(max(0, ms)) * time.Millisecond
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// within refuses a number that is not from 0 to most.
+func within(name string, n, most int) error {
+	if n < 0 || n > most {
+		return &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("invalid params: %s is not from 0 to %d", name, most)}
+	}
+	return nil
 }
 
 func positional(objects bool) []peer.HandleOption {
