@@ -3,7 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"log/slog"
 	"path"
 	"slices"
@@ -14,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/stream"
 )
 
 // A run stays small whatever the folder: this many folders in it are listed, and
@@ -23,15 +28,24 @@ const (
 	maxAtOnce  = 8
 )
 
+// pace is the time between two words, which a person may want to read.
+const pace = 15 * time.Millisecond
+
 // newAgent is the agent half: one method. It keeps nothing between runs and
 // knows no client but the one that calls.
 func newAgent(log *slog.Logger) *peer.Registry {
 	var methods peer.Registry
-	agentRun.Handle(&methods, func(ctx context.Context, task Task) (Report, error) {
+	agentRun.Handle(&methods, func(ctx context.Context, task Task, say func(string) error) (Report, error) {
 		began := time.Now()
 		client, _ := peer.CallerFrom(ctx) // the connection this call came on
-		j := &job{client: client, run: task.Run}
+		progress, _ := peer.ProgressFrom(ctx)
+		j := &job{client: client, progress: progress, say: say, said: sha256.New(), run: task.Run}
 		report, err := j.do(ctx, task.Goal)
+		var cancel *peer.CancelError
+		if errors.As(context.Cause(ctx), &cancel) {
+			log.Warn("run stopped, the client has cancelled it", "run", task.Run, "goal", task.Goal, "words", j.words)
+			return report, err
+		}
 		if err != nil {
 			log.Warn("run failed", "run", task.Run, "goal", task.Goal, "error", err)
 			// What the client's own tools answered may go back to it as it is. Without
@@ -40,14 +54,19 @@ func newAgent(log *slog.Logger) *peer.Registry {
 		}
 		log.Debug("run done", "run", task.Run, "goal", task.Goal, "took", time.Since(began))
 		return report, nil
-	}, peer.Doc("Work on a task, with the caller's own tools."))
+	}, stream.Handling(peer.Doc("Work on a task, with the caller's own tools.")))
 	return &methods
 }
 
 // job is one run at work. Its methods may be used concurrently.
 type job struct {
-	client peer.Caller
-	run    int
+	client   peer.Caller
+	progress *peer.Reporter // nil if nobody asked
+	say      func(word string) error
+	run      int
+
+	said  hash.Hash // of the words
+	words int
 
 	mu    sync.Mutex
 	steps int
@@ -64,7 +83,7 @@ func (j *job) do(ctx context.Context, goal string) (Report, error) {
 	default:
 		err = &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("no goal %q", goal)}
 	}
-	report.Steps = j.steps
+	report.Steps, report.Words, report.Said = j.steps, j.words, hex.EncodeToString(j.said.Sum(nil))
 	return report, err
 }
 
@@ -75,13 +94,13 @@ func (j *job) count(ctx context.Context, report *Report) error {
 		return err
 	}
 	report.Files, report.Bytes = listing.total()
-	return j.tell(ctx, "%d files, %d bytes", report.Files, report.Bytes)
+	return j.tell("%d files, %d bytes", report.Files, report.Bytes)
 }
 
 // read asks for permission, looks around, and reads the largest files, all at
 // once. The largest is asked for first; smaller ones may well be here before it.
 func (j *job) read(ctx context.Context, report *Report) error {
-	if err := j.tell(ctx, "asking first"); err != nil {
+	if err := j.tell("asking first"); err != nil {
 		return err
 	}
 	question := Question{Run: j.run, Text: "May I read the largest files here?"}
@@ -98,6 +117,7 @@ func (j *job) read(ctx context.Context, report *Report) error {
 	})
 	files = files[:min(len(files), max(permission.Files, 0))]
 	report.Read = make([]Digest, len(files))
+	whole := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
 	for i, file := range files {
@@ -105,10 +125,37 @@ func (j *job) read(ctx context.Context, report *Report) error {
 			if report.Read[i], err = j.digest(ctx, file.Name); err != nil {
 				return err
 			}
-			return j.tell(ctx, "%s: %v", file.Name, report.Read[i])
+			return j.tell("%s: %v", file.Name, report.Read[i])
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return j.speak(whole, report)
+}
+
+// speak says what was found, word by word.
+func (j *job) speak(ctx context.Context, report *Report) error {
+	text := fmt.Sprintf("I have looked at %d files here and below, %d bytes of them. ", report.Files, report.Bytes)
+	if len(report.Read) == 0 {
+		text += "None of them was mine to read. "
+	}
+	for i, d := range report.Read[:min(len(report.Read), 10)] {
+		text += fmt.Sprintf("Number %d is %s with %d bytes that I have read. ", i+1, strings.Join(strings.Fields(d.Path), "·"), d.Bytes)
+	}
+	for word := range strings.FieldsSeq(text) {
+		select {
+		case <-time.After(pace):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := j.say(word); err != nil {
+			return err
+		}
+		j.words++
+		j.said.Write([]byte(word))
+	}
+	return nil
 }
 
 // look lists the folder and then, all at once, some of those in it. It returns
@@ -146,7 +193,7 @@ func (j *job) look(ctx context.Context, report *Report) (files []Entry, err erro
 			}
 		}
 	}
-	return files, j.tell(ctx, "%d files here and below", len(files))
+	return files, j.tell("%d files here and below", len(files))
 }
 
 // list has the client list a folder. One that it cannot list counts as empty.
@@ -167,13 +214,15 @@ func (j *job) digest(ctx context.Context, file string) (Digest, error) {
 	return content.digest(), mixedUp(err, file, content.Path)
 }
 
-// tell sends the next step of progress. The lock keeps the numbers in the order
-// in which the notifications are queued, and they arrive in that order.
-func (j *job) tell(ctx context.Context, format string, args ...any) error {
+// tell reports the next step of progress. The lock keeps their order.
+func (j *job) tell(format string, args ...any) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.steps++
-	return agentProgress.Notify(ctx, j.client, Progress{j.steps, fmt.Sprintf(format, args...), j.run})
+	if j.progress == nil {
+		return nil
+	}
+	return j.progress.Report(peer.Progress{Done: float64(j.steps), Message: fmt.Sprintf(format, args...)})
 }
 
 // mixedUp makes sure that an answer is one to the question that was asked.

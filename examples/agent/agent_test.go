@@ -157,8 +157,14 @@ func TestSession(t *testing.T) {
 			if a, b := counts(t, stdout, "before an earlier call"); a != 1 || b < 1 {
 				t.Errorf("answered before an earlier call = %d and %d, want 1 and some", a, b)
 			}
-			if a, b := counts(t, stdout, "notifications"); a != 0 || !strings.Contains(tt.matched, fmt.Sprintf(" %d steps", b)) {
-				t.Errorf("notifications = %d and %d, want 0 and as in %q", a, b, tt.matched)
+			if _, b := counts(t, stdout, "notifications"); !strings.Contains(tt.matched, fmt.Sprintf(" %d steps", b)) {
+				t.Errorf("%d notifications of the agent, want as in %q", b, tt.matched)
+			}
+			if a, b := counts(t, stdout, "items of a stream"); a != 0 || b < 10 || !strings.Contains(stdout, fmt.Sprintf(" in order, %d words\n", b)) {
+				t.Errorf("items = %d and %d, want none and every word", a, b)
+			}
+			if n := strings.Count(stdout, " ◀┄┄ "); n < 2 || !strings.Contains(stdout, "◀┄┄ I have looked at ") {
+				t.Errorf("%d sentences in:\n%s", n, stdout)
 			}
 			if !regexp.MustCompile(`latency p50( +\d+\.\d\d ms){2}\nlatency p99( +\d+\.\d\d ms){2}\n`).MatchString(stdout) {
 				t.Errorf("no latencies in:\n%s", stdout)
@@ -173,8 +179,7 @@ func TestSession(t *testing.T) {
 // tampered is a caller whose answers are changed on their way to the agent.
 type tampered struct {
 	peer.Caller
-	call   func(c peer.Caller, method string, call func(peer.Caller) error, result any) error
-	notify func(c peer.Caller, p Progress, notify func() error) error
+	call func(c peer.Caller, method string, call func(peer.Caller) error, result any) error
 }
 
 func (c tampered) Call(ctx context.Context, method string, params, result any, opts ...peer.CallOption) error {
@@ -183,14 +188,6 @@ func (c tampered) Call(ctx context.Context, method string, params, result any, o
 		return call(c.Caller)
 	}
 	return c.call(c.Caller, method, call, result)
-}
-
-func (c tampered) Notify(ctx context.Context, method string, params any) error {
-	notify := func() error { return c.Caller.Notify(ctx, method, params) }
-	if c.notify == nil {
-		return notify()
-	}
-	return c.notify(c.Caller, params.(Progress), notify)
 }
 
 func TestMismatch(t *testing.T) {
@@ -202,9 +199,6 @@ func TestMismatch(t *testing.T) {
 			}
 			return err
 		}}
-	}
-	steps := func(change func(p Progress, notify func() error) error) tampered {
-		return tampered{notify: func(_ peer.Caller, p Progress, notify func() error) error { return change(p, notify) }}
 	}
 	report := func(change func(*Report)) func(Report) Report {
 		return func(r Report) Report { change(&r); return r }
@@ -236,27 +230,17 @@ func TestMismatch(t *testing.T) {
 			}},
 			want: "run 2: files listed: reported 0, was 1",
 		},
-		"a step of progress lost": {
-			caller: steps(func(p Progress, notify func() error) error {
-				if p.Run == 1 && p.Step == 2 {
-					return nil
-				}
-				return notify()
-			}),
-			want: "run 1: step 3 of progress came after step 1",
+		"a step made up": {
+			report: report(func(r *Report) { r.Steps++ }),
+			want:   "run 2: progress steps: reported 2, was 1",
 		},
-		"the last step lost": {
-			caller: steps(func(p Progress, notify func() error) error {
-				if p.Run == 1 && p.Step == 3 {
-					return nil
-				}
-				return notify()
-			}),
-			want: "run 1: progress steps: reported 3, was 2",
+		"a word made up": {
+			report: report(func(r *Report) { r.Words++ }),
+			want:   "run 2: words: reported 1, was 0",
 		},
-		"a step twice": {
-			caller: steps(func(p Progress, notify func() error) error { return errors.Join(notify(), notify()) }),
-			want:   "run 2: step 1 of progress came after step 1",
+		"other words": {
+			report: report(func(r *Report) { r.Said = "x" }),
+			want:   "run 2: SHA-256 of the words: reported x, was ",
 		},
 		"a file left out": {
 			report: report(func(r *Report) { r.Read = nil }),
@@ -330,7 +314,7 @@ func toolsFor(t *testing.T, dir string, allowed int) *peer.Conn {
 	}
 	tools := newTools(root, 2)
 	tools.allowed = allowed
-	tools.open[1] = &served{read: map[string]Digest{}}
+	tools.open[1] = newServed(1)
 	a, b := peer.Pipe()
 	client := peer.New(a, &peer.Options{Handler: tools.methods()})
 	agent := peer.New(b, &peer.Options{Handler: newAgent(slog.New(slog.DiscardHandler))})
@@ -357,21 +341,21 @@ func TestToolsRefuse(t *testing.T) {
 		run    int
 		want   peer.Code
 	}{
-		"read above the folder":             {read, "../x", 1, codeOutside},
-		"read above by a detour":            {read, "below/../../x", 1, codeOutside},
-		"read an absolute path":             {read, absolute, 1, codeOutside},
-		"read no path":                      {read, "", 1, codeOutside},
-		"read through a link":               {read, "out", 1, codeUnreadable},
-		"read what is not there":            {read, "c", 1, codeUnreadable},
-		"read a folder":                     {read, "below", 1, codeUnreadable},
-		"read for a run that is not open":   {read, "a", 9, peer.InvalidParams},
-		"list above the folder":             {list, "..", 1, codeOutside},
-		"list above by a detour":            {list, "below/../..", 1, codeOutside},
-		"list through a link":               {list, "out", 1, codeUnreadable},
-		"list what is not there":            {list, "c", 1, codeUnreadable},
-		"list a file":                       {list, "a", 1, codeUnreadable},
-		"list for a run that is not open":   {list, ".", 9, peer.InvalidParams},
-		"progress for a run, as a question": {string(agentProgress), "", 1, peer.MethodNotFound},
+		"read above the folder":           {read, "../x", 1, codeOutside},
+		"read above by a detour":          {read, "below/../../x", 1, codeOutside},
+		"read an absolute path":           {read, absolute, 1, codeOutside},
+		"read no path":                    {read, "", 1, codeOutside},
+		"read through a link":             {read, "out", 1, codeUnreadable},
+		"read what is not there":          {read, "c", 1, codeUnreadable},
+		"read a folder":                   {read, "below", 1, codeUnreadable},
+		"read for a run that is not open": {read, "a", 9, peer.InvalidParams},
+		"list above the folder":           {list, "..", 1, codeOutside},
+		"list above by a detour":          {list, "below/../..", 1, codeOutside},
+		"list through a link":             {list, "out", 1, codeUnreadable},
+		"list what is not there":          {list, "c", 1, codeUnreadable},
+		"list a file":                     {list, "a", 1, codeUnreadable},
+		"list for a run that is not open": {list, ".", 9, peer.InvalidParams},
+		"a tool there is not":             {"fs.write", "a", 1, peer.MethodNotFound},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -385,6 +369,25 @@ func TestToolsRefuse(t *testing.T) {
 				t.Errorf("Call(%s, %q) = %v, which tells where the folder is", tt.method, tt.path, err)
 			}
 		})
+	}
+}
+
+// Steps of progress that do not follow each other are noticed.
+func TestProgressOrder(t *testing.T) {
+	for name, steps := range map[string][]float64{"lost": {1, 3}, "twice": {1, 1}, "backwards": {2, 1}} {
+		tools := newTools(nil, 1)
+		tools.open[1] = newServed(1)
+		for _, step := range steps {
+			tools.progress(1, peer.Progress{Done: step})
+		}
+		if _, wrong := tools.found(); len(wrong) == 0 || !strings.Contains(wrong[0], "of progress came after") {
+			t.Errorf("%s: %q", name, wrong)
+		}
+	}
+	tools := newTools(nil, 1)
+	tools.progress(7, peer.Progress{Done: 1})
+	if _, wrong := tools.found(); len(wrong) != 1 || !strings.Contains(wrong[0], "run 7 is not open") {
+		t.Errorf("for no run: %q", wrong)
 	}
 }
 
@@ -438,19 +441,18 @@ func TestListIsCut(t *testing.T) {
 // the agent.
 func TestAgentForwards(t *testing.T) {
 	var tools peer.Registry
-	agentProgress.Handle(&tools, func(context.Context, Progress) error { return nil })
 	userAllow.Handle(&tools, func(context.Context, Question) (Permission, error) {
 		return Permission{}, &peer.Error{Code: codeNotAllowed, Message: "no", Data: []byte(`{"why": 1.0}`)}
 	})
 	a, b := peer.Pipe()
 	agent := peer.New(a, &peer.Options{Handler: newAgent(slog.New(slog.DiscardHandler))})
 	client := peer.New(b, &peer.Options{Handler: &tools})
-	_, err := agentRun.Call(t.Context(), client, Task{Goal: goalRead, Run: 1})
+	_, err := agentRun.Call(t.Context(), client, Task{Goal: goalRead, Run: 1}).Result()
 	var e *peer.Error
 	if !errors.As(err, &e) || e.Code != codeNotAllowed || e.Message != "no" || string(e.Data) != `{"why": 1.0}` {
 		t.Errorf("Call(agent.run) = %v, want the error of the tool", err)
 	}
-	if _, err := agentRun.Call(t.Context(), client, Task{Goal: "sing", Run: 1}); !errors.Is(err, &peer.Error{Code: peer.InvalidParams}) {
+	if _, err := agentRun.Call(t.Context(), client, Task{Goal: "sing", Run: 1}).Result(); !errors.Is(err, &peer.Error{Code: peer.InvalidParams}) {
 		t.Errorf("Call(agent.run) with another goal = %v, want code %d", err, peer.InvalidParams)
 	}
 	_ = client.Close()
@@ -535,6 +537,29 @@ func TestInterrupt(t *testing.T) {
 	status := run(ctx, []string{"-dir", t.TempDir()}, out, &log)
 	if status != 1 || !strings.Contains(log.String(), "stop it") || strings.Contains(strings.ToLower(out.String()), "matched") {
 		t.Errorf("run() = %d, want 1, why, and no verdict\n%s%s", status, out.String(), log.String())
+	}
+}
+
+// A client that is interrupted while the agent speaks: the handler stops, and the
+// screen says so.
+func TestInterruptWords(t *testing.T) {
+	defer noGoroutines(t)
+	url, stop := agentHalf(t)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	out := &screenful{on: "◀┄┄ ", do: func() { interrupt(errors.New("stop it")) }}
+	var log screenful
+	dir := folder(t, map[string]int{"a": 10, "b": 20})
+	status := run(ctx, []string{"-connect", url, "-dir", dir}, out, &log)
+	if status != 1 || !strings.Contains(log.String(), "stop it") {
+		t.Errorf("run() = %d, want 1 and why\n%s", status, log.String())
+	}
+	for _, want := range []string{"interrupted: the call was cancelled after ", "the agent has stopped, and answered all 2 calls", "-32800: request"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the screen does not say %q:\n%s", want, out.String())
+		}
+	}
+	if status := stop(); status != 0 {
+		t.Errorf("run(-listen) = %d", status)
 	}
 }
 

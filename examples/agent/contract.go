@@ -7,16 +7,16 @@ import (
 	"fmt"
 
 	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/stream"
 )
 
 // What the halves have agreed on: the names of the methods with the types of
 // their params and results. Each half handles some of them and calls the others.
 const (
-	agentRun      = peer.Method[Task, Report]("agent.run")        // handled by the agent
-	agentProgress = peer.Notification[Progress]("agent.progress") // handled by the client, as are the rest
-	userAllow     = peer.Method[Question, Permission]("user.allow")
-	fsList        = peer.Method[Place, Listing]("fs.list")
-	fsRead        = peer.Method[Place, Content]("fs.read")
+	agentRun  = stream.Method[Task, string, Report]("agent.run") // handled by the agent, which says words meanwhile
+	userAllow = peer.Method[Question, Permission]("user.allow")  // handled by the client, as are the rest
+	fsList    = peer.Method[Place, Listing]("fs.list")
+	fsRead    = peer.Method[Place, Content]("fs.read")
 )
 
 // The errors of this application. An application's codes lie outside the range
@@ -60,6 +60,8 @@ type Report struct {
 	Files int      `json:"files"` // that were listed
 	Bytes int64    `json:"bytes"` // of them
 	Read  []Digest `json:"read"`  // those that were read
+	Words int      `json:"words"` // that were said, and
+	Said  string   `json:"said"`  // their SHA-256, one after the other
 	Run   int      `json:"run"`
 }
 
@@ -70,13 +72,6 @@ type Digest struct {
 	SHA256  string    `json:"sha256"`
 	Cut     bool      `json:"cut,omitzero"`     // Bytes are not all of it
 	Refused peer.Code `json:"refused,omitzero"` // why it could not be read
-}
-
-// Progress is one step of a run. Steps are numbered from 1.
-type Progress struct {
-	Step int    `json:"step"`
-	Note string `json:"note"`
-	Run  int    `json:"run"`
 }
 
 // Question is what the agent asks the user.

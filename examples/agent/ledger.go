@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"hash"
 	"slices"
 
 	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/stream"
 )
 
 // problems is what did not match.
@@ -24,6 +28,11 @@ func (p *problems) add(format string, args ...any) {
 type served struct {
 	Report
 	read map[string]Digest
+	said hash.Hash
+}
+
+func newServed(run int) *served {
+	return &served{Report: Report{Run: run}, read: make(map[string]Digest), said: sha256.New()}
 }
 
 // run has the agent work on a task and compares its report with what was served
@@ -31,11 +40,19 @@ type served struct {
 func (t *tools) run(ctx context.Context, agent peer.Caller, goal string) bool {
 	t.mu.Lock()
 	t.runs++
-	want := &served{Report: Report{Run: t.runs}, read: make(map[string]Digest)}
+	want := newServed(t.runs)
 	t.open[want.Run] = want
 	t.mu.Unlock()
 
-	got, err := agentRun.Call(ctx, agent, Task{Run: want.Run, Goal: goal})
+	words := agentRun.Call(ctx, agent, Task{Run: want.Run, Goal: goal},
+		stream.Calling(peer.OnProgress(func(p peer.Progress) { t.progress(want.Run, p) })))
+	for word, err := range words.All() {
+		if err != nil {
+			break // Result has it, too
+		}
+		t.hear(want, word)
+	}
+	got, err := words.Result()
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,6 +77,8 @@ func (t *tools) compare(want *served, got Report) {
 	same(run+"progress steps", got.Steps, want.Steps)
 	same(run+"files listed", got.Files, want.Files)
 	same(run+"bytes listed", got.Bytes, want.Bytes)
+	same(run+"words", got.Words, want.Words)
+	same(run+"SHA-256 of the words", got.Said, hex.EncodeToString(want.said.Sum(nil)))
 	same(run+"files read", len(got.Read), len(want.read))
 	for _, d := range got.Read {
 		same(run+d.Path, d, want.read[d.Path])
@@ -69,18 +88,28 @@ func (t *tools) compare(want *served, got Report) {
 		}
 	}
 	t.matched.reports++
+	t.matched.words += got.Words
 }
 
-// progress is the handler of agent.progress. The steps of a run must come one
-// after the other, and all before its report.
-func (t *tools) progress(_ context.Context, p Progress) error {
-	return t.note(p.Run, func(s *served) {
-		if p.Step != s.Steps+1 {
-			t.problems.add("run %d: step %d of progress came after step %d", p.Run, p.Step, s.Steps)
+// progress takes one step of a run. They must come one after the other, and all
+// before the report.
+func (t *tools) progress(run int, p peer.Progress) {
+	_ = t.note(run, func(s *served) { // which adds what is wrong
+		if p.Done != float64(s.Steps+1) {
+			t.problems.add("run %d: step %v of progress came after step %d", run, p.Done, s.Steps)
 		}
 		s.Steps++
 		t.matched.steps++
 	})
+}
+
+// hear takes one word of a run.
+func (t *tools) hear(s *served, word string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Words++
+	s.said.Write([]byte(word))
+	t.heard(word)
 }
 
 // note adds to what was served for a run.
@@ -101,7 +130,7 @@ func (t *tools) found() (compared string, wrong problems) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := &t.matched
-	compared = fmt.Sprintf("%d reports, %d files by their SHA-256 (%d cut at %d KiB), %d steps of progress in order",
-		m.reports, m.files, m.cut, readCap>>10, m.steps)
+	compared = fmt.Sprintf("%d reports, %d files by their SHA-256 (%d cut at %d KiB), %d steps of progress in order, %d words",
+		m.reports, m.files, m.cut, readCap>>10, m.steps, m.words)
 	return compared, slices.Clone(t.problems)
 }

@@ -19,6 +19,7 @@ type screen struct {
 	out     io.Writer
 	colours bool
 	began   time.Time
+	said    []string // words of a sentence that is not over
 }
 
 func newScreen(out io.Writer) *screen {
@@ -42,6 +43,24 @@ func (s *screen) message(way int, what, remark string, text []byte) {
 	fmt.Fprintf(s.out, "%7.2f  %s  %s\n", ms, line, clip(string(text), 36))
 }
 
+// word shows what the agent says, sentence by sentence.
+func (s *screen) word(word string) {
+	s.said = append(s.said, word)
+	if strings.HasSuffix(word, ".") {
+		s.say("")
+	}
+}
+
+// say draws the sentence so far.
+func (s *screen) say(remark string) {
+	if len(s.said) == 0 {
+		return
+	}
+	ms := float64(time.Since(s.began)) / float64(time.Millisecond)
+	fmt.Fprintf(s.out, "%7.2f  %-*s ◀┄┄ %s%s\n", ms, lane, clip(fmt.Sprintf("hears %d words", len(s.said)), lane), clip(strings.Join(s.said, " "), 90), remark)
+	s.said = nil
+}
+
 // summary draws the counts of both ways.
 func (s *screen) summary(a, b *traffic) {
 	row := func(name string, a, b any) { fmt.Fprintf(s.out, "%-24s %19v %19v\n", name, a, b) }
@@ -51,8 +70,19 @@ func (s *screen) summary(a, b *traffic) {
 	row("answered", len(a.took), len(b.took))
 	row("  before an earlier call", a.overtook, b.overtook)
 	row("notifications", a.notifications, b.notifications)
+	row("items of a stream", a.items, b.items)
 	row("latency p50", percentile(a.took, 0.50), percentile(b.took, 0.50))
 	row("latency p99", percentile(a.took, 0.99), percentile(b.took, 0.99))
+}
+
+// stopped draws the last lines of a session that was interrupted.
+func (s *screen) stopped(answered, open, words int) {
+	fmt.Fprintf(s.out, "\ninterrupted: the call was cancelled after %d words; ", words)
+	if open > 0 {
+		fmt.Fprintf(s.out, "%d calls were not answered in time\n", open)
+		return
+	}
+	fmt.Fprintf(s.out, "the agent has stopped, and answered all %d calls\n", answered)
 }
 
 // verdict draws the last lines. It is an error if something was wrong.

@@ -94,13 +94,20 @@ func play(ctx context.Context, url string, t *tools, stdout io.Writer, log *slog
 	wire := &tap{Transport: ws, screen: screen}
 	conn := peer.New(wire, &peer.Options{Handler: t.methods(), Logger: log})
 
+	t.heard = wire.heard
 	t.run(ctx, conn, goalRead)
 	interrupted := context.Cause(ctx) // even if the report was faster
 
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
+	if interrupted != nil {
+		// The call is given up. That the agent stops shows in its answer, which nobody
+		// waits for any more.
+		wire.settled(drain)
+	}
 	err = errors.Join(conn.Shutdown(drain), conn.Err())
 	if interrupted != nil {
+		wire.cancelled()
 		return errors.Join(interrupted, err)
 	}
 	compared, wrong := t.found()

@@ -34,6 +34,7 @@ type tap struct {
 // its latency is the time between the two at this end.
 type traffic struct {
 	calls, notifications int
+	items                int // of streams, which are notifications too
 	overtook             int // answers that came before that of an earlier call
 	took                 []time.Duration
 	open                 []asked // in the order they were sent
@@ -80,6 +81,10 @@ func (t *tap) see(way int, text []byte) {
 			sent.open = append(sent.open, asked{m.ID.String(), string(m.Method), time.Now()})
 			t.screen.message(way, fmt.Sprintf("call   %-2v %s", m.ID, m.Method), "", m.Params)
 		case codec.Notification:
+			if isItem(m) {
+				sent.items++ // the screen shows them in its own way
+				continue
+			}
 			sent.notifications++
 			t.screen.message(way, fmt.Sprintf("notify    %s", m.Method), "", m.Params)
 		case codec.Response:
@@ -88,6 +93,44 @@ func (t *tap) see(way int, text []byte) {
 			t.problems.add("%v: %v", m.Kind, m.Fault)
 		}
 	}
+}
+
+// isItem reports whether m has a word of the agent's. Progress is an object.
+func isItem(m *codec.Message) bool {
+	_, ok := codec.Unquote(codec.Find(m.Params, "value"))
+	return ok && string(m.Method) == "$/progress"
+}
+
+// settled waits until every call of the client's is answered.
+func (t *tap) settled(ctx context.Context) {
+	for ctx.Err() == nil {
+		t.mu.Lock()
+		open := len(t.ways[toAgent].open)
+		t.mu.Unlock()
+		if open == 0 {
+			return
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// heard shows a word of the agent's.
+func (t *tap) heard(word string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.screen.word(word)
+}
+
+// cancelled says what became of a session that was interrupted.
+func (t *tap) cancelled() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.screen.say(" …")
+	sent := &t.ways[toAgent]
+	t.screen.stopped(len(sent.took), len(sent.open), t.ways[toClient].items)
 }
 
 // answer finds the call that m answers. Those before it that are still open have

@@ -20,20 +20,21 @@ const maxEntries = 500
 // tools is the client half: what the agent may do with the folder, and what was
 // done. Its methods may be used concurrently.
 type tools struct {
-	root  *os.Root // nothing outside of it can be reached
-	files int      // how many files the user lets the agent read
+	root  *os.Root          // nothing outside of it can be reached
+	files int               // how many files the user lets the agent read
+	heard func(word string) // shows what the agent says
 
 	mu       sync.Mutex
 	asked    bool            // the user has been asked
 	allowed  int             // files that may still be read
 	runs     int             // that were begun
 	open     map[int]*served // the runs that have no report yet
-	matched  struct{ reports, files, cut, steps int }
+	matched  struct{ reports, files, cut, steps, words int }
 	problems problems
 }
 
 func newTools(root *os.Root, files int) *tools {
-	return &tools{root: root, files: files, open: make(map[int]*served)}
+	return &tools{root: root, files: files, heard: func(string) {}, open: make(map[int]*served)}
 }
 
 // methods registers the tools.
@@ -42,7 +43,6 @@ func (t *tools) methods() *peer.Registry {
 	fsList.Handle(&methods, t.list, peer.Doc("List a folder."))
 	fsRead.Handle(&methods, t.read, peer.Doc("Read the beginning of a file."))
 	userAllow.Handle(&methods, t.allow, peer.Doc("Ask the user whether files may be read."))
-	agentProgress.Handle(&methods, t.progress)
 	return &methods
 }
 
