@@ -89,3 +89,29 @@ func TestAllocations(t *testing.T) {
 		cancel()
 	}
 }
+
+// That a call could be cancelled costs no allocation: with a context that may end, and
+// a profile that has cancels, there are as many as without both.
+func TestCancelAllocates(t *testing.T) {
+	typed := peer.Method[benchParams, benchParams]("typed")
+	count := func(ctx context.Context, p *peer.Profile) float64 {
+		var reg peer.Registry
+		typed.Handle(&reg, func(_ context.Context, p benchParams) (benchParams, error) { return p, nil })
+		left, _ := peertest.Pair(t, &peer.Options{Profile: p}, &peer.Options{Handler: &reg, Profile: p})
+		run := func() {
+			if _, err := typed.Call(ctx, left, benchParams{A: 1, B: 2, C: "x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 200 { // fills the pools
+			run()
+		}
+		return testing.AllocsPerRun(2000, run)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	with, without := count(ctx, nil), count(context.Background(), &peer.Profile{Cancel: peer.Cancel{Off: true}})
+	if with > without {
+		t.Errorf("%v allocations a call with cancels, %v without", with, without)
+	}
+}
