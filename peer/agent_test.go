@@ -281,6 +281,25 @@ func TestEncode(t *testing.T) {
 	})
 }
 
+// A handler that returns why its connection ended has not failed, and the log does not
+// say so.
+func TestHandlerReturnsTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log record
+		raw, conn := peertest.Against(t, log.attach(methods{"m": func(ctx context.Context, _ *peer.Request) (any, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("giving up: %w", context.Cause(ctx))
+		}}.options()))
+		raw.Send(call(1, "m"))
+		synctest.Wait()
+		raw.Close(errors.New("cut"))
+		<-conn.Done()
+		if n := log.lines("handler failed"); n != 0 {
+			t.Errorf("%d lines say that the handler failed", n)
+		}
+	})
+}
+
 type rawText string
 
 func (r rawText) MarshalJSON() ([]byte, error) { return []byte(r), nil }

@@ -49,6 +49,18 @@
 // *[LimitError], a *[ResponseError], or the cause the connection ended with.
 // CallError.Sent tells whether the other end may have run the call.
 //
+// # Giving up, progress, metadata
+//
+// A call is given up by the end of its context, and the handler's context ends then; a
+// *[CancelError] as the cause carries a reason both ways. [OnProgress] and
+// [Updates] show a caller what a handler reports with [ProgressFrom]. [WithMeta] sends
+// members of params._meta with all requests of a context, [MetaFrom] reads them in
+// a handler, and [RequestFrom] has the request itself for a typed one. Package stream
+// has calls with items.
+//
+// [Extend], [Conn.Control], [Conn.Encode] and [Answered] are for packages that
+// extend the protocol, as that one does.
+//
 // # Limits
 //
 // What the other end can make this end hold is bounded by [Limits], with
@@ -66,7 +78,7 @@
 // # Protocols
 //
 // Options.Profile takes the rules of a protocol on top of JSON-RPC; package
-// profile has those of MCP, LSP and ACP. Events that never become an answer, a
+// profile has those of MCP, LSP, ACP and others. Events that never become an answer, a
 // late response for instance, are counted in [Conn.Stats], handed to
 // Options.Events and logged.
 package peer

@@ -64,7 +64,7 @@ func (c *Conn) fail(t *text, err error, givenUp bool) {
 	}
 	switch {
 	case errors.Is(err, errPanic): // logged with its stack already
-	case c.ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case c.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, c.endCause())):
 		// The other end has gone, and the handler noticed, as it should.
 	default:
 		c.log(slog.LevelError, "duet: handler failed",
