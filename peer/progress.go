@@ -199,24 +199,23 @@ func (u *updates) deliver() {
 // read takes such an object apart. It reports false for one that says nothing: the
 // formalities of LSP, and what is no progress.
 func (d *ProgressDialect) read(object []byte) (p Progress, ok bool) {
-	done, total := "progress", "total"
-	if d.WorkDone {
-		done, p.Total = "percentage", 100
-	}
+	formal := false // of LSP, which begins and ends without saying how far it is
 	for o := codec.ObjectOf(object); o.Next(); {
-		switch string(o.Name) {
-		case done:
+		switch name := string(o.Name); {
+		case name == "progress" && !d.WorkDone:
 			p.Done, ok = number(o.Value), true
-		case total:
+		case name == "total" && !d.WorkDone:
 			p.Total = number(o.Value)
-		case "message":
+		case name == "percentage" && d.WorkDone:
+			p.Done, p.Total, ok = number(o.Value), 100, true
+		case name == "message":
 			p.Message, _ = codec.Unquote(o.Value)
 			ok = true
-		case "kind":
-			ok = ok || string(o.Value) == `"report"`
+		case name == "kind" && d.WorkDone:
+			formal = string(o.Value) != `"report"`
 		}
 	}
-	return p, ok
+	return p, ok && (!formal || p.Message != "")
 }
 
 // number is the value of a JSON number, 0 where literal is none. What is out of range

@@ -165,6 +165,30 @@ func TestProgressIsAskedFor(t *testing.T) {
 	}
 }
 
+// LSP's own forms: what says nothing is left out, and no percentage is none.
+func TestWorkDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw, conn := peertest.Against(t, &peer.Options{Profile: &peer.Profile{Progress: workDone}})
+		var got []peer.Progress
+		done := make(chan error, 1)
+		go func() {
+			done <- conn.Call(t.Context(), "m", nil, nil, peer.OnProgress(func(p peer.Progress) { got = append(got, p) }))
+		}()
+		raw.Receive()
+		for _, value := range []string{
+			`{"kind":"begin","title":"t","percentage":0}`, `{"kind":"begin","title":"t","message":"b"}`, `{"kind":"report","percentage":50}`,
+			`{"kind":"report","message":"x"}`, `{"kind":"report","cancellable":true}`, `{"kind":"end"}`, `{"kind":"end","message":"bye"}`,
+		} {
+			raw.Send(progressText(`"p1"`, value))
+		}
+		raw.Send(result(1, "1"))
+		want := []peer.Progress{{Message: "b"}, {Done: 50, Total: 100}, {Message: "x"}, {Message: "bye"}}
+		if err := <-done; err != nil || !slices.Equal(got, want) {
+			t.Errorf("Call() = %v with %v, want %v", err, got, want)
+		}
+	})
+}
+
 func progressText(token any, value string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"$/progress","params":{"token":%v,"value":%s}}`, token, value)
 }

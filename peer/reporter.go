@@ -137,6 +137,9 @@ func (p *Reporter) send(ctx context.Context, u Progress) error {
 	p.latest = nil
 	if p.dialect.WorkDone && !p.begun {
 		begin := []codec.Member{textMember("kind", "begin"), textMember("title", p.method)}
+		if u.Total > 0 { // LSP 3.17 "Work Done Progress": without one here, later ones may be ignored
+			begin = append(begin, codec.Member{Name: "percentage", Value: []byte("0")})
+		}
 		if err := p.notify(ctx, begin); err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // ACPv1 is the Agent Client Protocol, version 1: ids are strings, 64-bit integers or
-// null (schema, "RequestId"), params and results are objects, there are no batches, and
+// null (schema, "RequestId"), params are objects, there are no batches, and
 // a cancelled request is still answered ("$/cancel_request"). What happens during a turn
 // is told by session/update, which is the application's: the protocol has no progress
 // of its own, nor a place for items. What comes before initialize it leaves to the agent.
@@ -18,7 +18,6 @@ func ACPv1() *peer.Profile {
 			IntegerID:    true,
 			IDBits:       64,
 			ObjectParams: true,
-			ObjectResult: true,
 		},
 		NamedNotifications: true,
 		Cancel:             peer.Cancel{Method: "$/cancel_request", Field: "requestId", Exempt: []string{"initialize"}},
@@ -45,12 +44,14 @@ func A2A10() *peer.Profile {
 		Progress:           peer.ProgressDialect{Off: true},
 		OneWay:             true,
 		OneWayCode:         codec.MethodNotFound,
+		Overloaded:         429, // -32001..-32099 are the protocol's (section 9.5)
+		ShuttingDown:       503,
 		Codes:              []codec.Code{-32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32009}, // section 9.5
 	}
 }
 
 // Codex is the wire of Codex's app-server (codex-rs/app-server/README.md): the jsonrpc
-// member is left out, initialize comes first and once, overload is -32001, and what
+// member is left out, params may be null, initialize comes first and once, overload is -32001, and what
 // happens during a turn is told by notifications of the application, which also has a
 // request to interrupt one.
 func Codex() *peer.Profile {
@@ -63,6 +64,7 @@ func Codex() *peer.Profile {
 			IntegerID:    true,
 			IDBits:       64,
 			ObjectParams: true,
+			NullParams:   true,
 		},
 		NamedNotifications: true,
 		Cancel:             peer.Cancel{Off: true},

@@ -37,6 +37,6 @@ func all() []*peer.Profile {
 	}
 }
 
-// Base is JSON-RPC 2.0 as it is published, with the cancel and the progress of LSP,
-// which most ends know that know any.
+// Base is JSON-RPC 2.0 as it is published, with LSP's notifications for cancels and
+// progress, which most ends know that know any.
 func Base() *peer.Profile { return &peer.Profile{Name: "base"} }

@@ -229,7 +229,7 @@ func TestOutgoing(t *testing.T) {
 		"mcp-2025-11-25": {},
 		"mcp-2026-07-28": {},
 		"lsp-3.17":       {positional: true, arrayAsResult: true},
-		"acp-v1":         {},
+		"acp-v1":         {arrayAsResult: true},
 		"a2a-1.0":        {arrayAsResult: true},
 		"codex":          {arrayAsResult: true, noVersion: true},
 	} {
@@ -291,7 +291,7 @@ func TestCodes(t *testing.T) {
 		"mcp-2026-07-28": {own: []codec.Code{-32020, -32021, -32022}, overloaded: 429, shuttingDown: 503},
 		"lsp-3.17":       {own: []codec.Code{-32002, -32001}},
 		"acp-v1":         {own: []codec.Code{-32000, -32002}},
-		"a2a-1.0":        {own: []codec.Code{-32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32009}},
+		"a2a-1.0":        {own: []codec.Code{-32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32009}, overloaded: 429, shuttingDown: 503},
 		"codex":          {own: []codec.Code{-32001}, overloaded: -32001},
 	}
 	for _, name := range names {
@@ -348,8 +348,10 @@ func TestOneWay(t *testing.T) {
 func TestSubscriptionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw, conn := peertest.Against(t, &peer.Options{Profile: profile.MCP20260728()})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		done := make(chan error, 1)
-		go func() { done <- conn.Call(t.Context(), "subscriptions/listen", nil, nil) }()
+		go func() { done <- conn.Call(ctx, "subscriptions/listen", nil, nil) }()
 		raw.Receive()
 		raw.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"restart"}}`)
 		var ended *peer.CancelError

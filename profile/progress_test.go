@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/duetrpc/duet/peer"
 	"github.com/duetrpc/duet/peer/peertest"
@@ -58,7 +59,7 @@ var dialects = []dialect{{
 	asks:   []string{workDone},
 	method: "$/progress",
 	told: []string{
-		`{"token":TOKEN,"value":{"kind":"begin","title":"work"}}`,
+		`{"token":TOKEN,"value":{"kind":"begin","title":"work","percentage":0}}`,
 		`{"token":TOKEN,"value":{"kind":"report","percentage":25,"message":"a"}}`,
 		`{"token":TOKEN,"value":{"kind":"report","percentage":50}}`,
 		`{"token":TOKEN,"value":{"kind":"end"}}`,
@@ -135,10 +136,12 @@ func TestProgress(t *testing.T) {
 func TestOnProgress(t *testing.T) {
 	eachDialect(t, func(t *testing.T, d *dialect, p *peer.Profile, envelope func(head, params string) string) {
 		raw, conn := peertest.Against(t, &peer.Options{Profile: p})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		var arrived []peer.Progress
 		done := make(chan error, 1)
 		go func() {
-			done <- conn.Call(t.Context(), "work", nil, nil, peer.OnProgress(func(u peer.Progress) { arrived = append(arrived, u) }))
+			done <- conn.Call(ctx, "work", nil, nil, peer.OnProgress(func(u peer.Progress) { arrived = append(arrived, u) }))
 		}()
 		if d.asks == nil {
 			if err := <-done; !errors.Is(err, peer.ErrNoPlace) {
