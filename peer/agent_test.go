@@ -348,3 +348,111 @@ func TestControlTokens(t *testing.T) {
 		}
 	})
 }
+
+// CancelBy tells the other end and goes on waiting: for its error, or for what it had.
+// The context of the call still ends the waiting, and a second cancel does not leave.
+func TestCancelBy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw, conn := peertest.Against(t, nil)
+		give, cancel := context.WithCancel(t.Context())
+		whole, end := context.WithCancel(t.Context())
+		var got []int
+		seen := 0
+		done := make(chan error, 1)
+		start := func() {
+			done <- conn.Call(whole, "m", nil, &got, peer.CancelBy(give), peer.OnProgress(func(peer.Progress) { seen++ }))
+		}
+		go start()
+		raw.Receive()
+		cancel()
+		raw.Want(cancelOf(1))
+		raw.Send(progressText(`"p1"`, `{"progress":1}`))
+		synctest.Wait()
+		if len(done) > 0 || seen != 1 {
+			t.Errorf("the call has returned, or missed progress: %d seen", seen)
+		}
+		raw.Send(result(1, "[1,2]"))
+		if err := <-done; err != nil || len(got) != 2 {
+			t.Errorf("Call() = %v with %v, want the partial result", err, got)
+		}
+		go start() // give has ended before it began
+		raw.Receive()
+		raw.Want(cancelOf(2))
+		raw.Send(cancelled(2))
+		if err := <-done; !errors.Is(err, &peer.Error{Code: peer.Cancelled}) || errors.Is(err, context.Canceled) {
+			t.Errorf("Call() = %v, want the other end's -32800", err)
+		}
+		go start()
+		raw.Receive()
+		raw.Want(cancelOf(3))
+		end()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Call() = %v, want its context's end", err)
+		}
+		synctest.Wait()
+		raw.Waiting() // one more cancel does no harm
+	})
+	for name, p := range map[string]*peer.Profile{"off": {Cancel: peer.Cancel{Off: true}}, "exempt": {Cancel: peer.Cancel{Exempt: []string{"m"}}}} {
+		synctest.Test(t, func(t *testing.T) {
+			raw, conn := peertest.Against(t, &peer.Options{Profile: p})
+			give, cancel := context.WithCancel(t.Context())
+			cancel()
+			done := make(chan error, 1)
+			go func() { done <- conn.Call(t.Context(), "m", nil, nil, peer.CancelBy(give)) }()
+			raw.Want(call(1, "m"))
+			raw.Send(result(1, "1"))
+			if err := <-done; err != nil || len(raw.Waiting()) > 0 {
+				t.Errorf("%s: Call() = %v, or a cancel left", name, err)
+			}
+		})
+	}
+}
+
+// Handlers that stop since Options.BaseContext has ended are no failures.
+func TestBaseContextEndsQuietly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log record
+		base, stop := context.WithCancel(t.Context())
+		opts := log.attach(methods{"m": func(ctx context.Context, _ *peer.Request) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}.options())
+		opts.BaseContext = base
+		raw, _ := peertest.Against(t, opts)
+		raw.Send(call(1, "m"))
+		synctest.Wait()
+		stop()
+		raw.Want(failure(1, -32011, "shutting down"))
+		synctest.Wait()
+		if n := log.lines("handler failed"); n != 0 {
+			t.Errorf("%d lines say that the handler failed", n)
+		}
+	})
+}
+
+// A nil Reporter does nothing, so that a handler need not ask whether it has one.
+func TestNilReporter(t *testing.T) {
+	progress, ok := peer.ProgressFrom(t.Context())
+	if err := progress.Every(time.Second).Title("x").Report(peer.Progress{Done: 1}); ok || err != nil {
+		t.Errorf("ProgressFrom() = %t, Report() = %v", ok, err)
+	}
+}
+
+// Without params: {} or none at all.
+func TestMethodWithoutParams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reg peer.Registry
+		empty, none := peer.Method[struct{}, int]("empty"), peer.Method[any, int]("none")
+		empty.Handle(&reg, func(context.Context, struct{}) (int, error) { return 1, nil })
+		none.Handle(&reg, func(_ context.Context, in any) (int, error) { return 2, nil })
+		raw, conn := peertest.Against(t, &peer.Options{Handler: &reg})
+		raw.Send(call(1, "empty"))
+		raw.Want(result(1, "1"))
+		raw.Send(call(2, "none"))
+		raw.Want(result(2, "2"))
+		go func() { _, _ = none.Call(t.Context(), conn, nil) }()
+		raw.Want(call(1, "none"))
+		go func() { _, _ = empty.Call(t.Context(), conn, struct{}{}) }()
+		raw.Want(`{"jsonrpc":"2.0","id":2,"method":"empty","params":{}}`)
+	})
+}

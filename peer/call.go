@@ -17,6 +17,7 @@ type CallOption func(*callOptions)
 
 type callOptions struct {
 	note       string
+	cancel     context.Context // nil where there is none
 	progress   func(Progress)
 	extensions []func(*Extension) error
 }
@@ -77,6 +78,12 @@ func chosen(opts []CallOption) callOptions {
 	return choice
 }
 
+// CancelBy has the end of ctx give the call up, and the call still wait for its answer:
+// the error that the other end gives then, or what it had ready, as LSP and ACP have it.
+// The context of Call itself ends the waiting. Where the profile has no cancels, or
+// wants no answer after one, bound that.
+func CancelBy(ctx context.Context) CallOption { return func(o *callOptions) { o.cancel = ctx } }
+
 // ownCall is a call of this end while its caller waits.
 type ownCall struct {
 	slot   *pending.Slot[reply]
@@ -127,6 +134,7 @@ func (c *Conn) complete(ctx context.Context, call ownCall, params, result any) e
 	if err := c.send(ctx, slot, &t); err != nil {
 		return fail(slot.State(), err)
 	}
+	c.waitOn(ctx, call, updates)
 	rep, err := c.wait(ctx, slot, updates)
 	if err != nil {
 		return fail(slot.State(), err)
@@ -196,12 +204,43 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], t *text) err
 	return err
 }
 
-// wait waits for the answer to an own call, and for what has to be handled
-// before it. updates, where they are not nil, are delivered meanwhile.
-func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply], updates *updates) (reply, error) {
-	for updates != nil && slot.WaitOr(ctx, updates.wake) {
-		updates.deliver()
+// waitOn does what is to be done while a call waits: progress is delivered, and the end
+// of the context of CancelBy told. It returns when there is no more to wait for.
+func (c *Conn) waitOn(ctx context.Context, call ownCall, updates *updates) {
+	cancel := call.choice.cancel
+	if updates == nil && cancel == nil {
+		return
 	}
+	var wake, end <-chan struct{}
+	if updates != nil {
+		wake = updates.wake
+	}
+	if cancel != nil {
+		end = cancel.Done()
+	}
+	for {
+		switch call.slot.WaitOr(ctx, wake, end) {
+		case 0:
+			return
+		case 1:
+			updates.deliver()
+		case 2:
+			end = nil
+			c.giveUp(call.slot, cancel)
+		}
+	}
+}
+
+// giveUp tells the other end that an own call whose context has ended is given up.
+func (c *Conn) giveUp(slot *pending.Slot[reply], ctx context.Context) {
+	if p := &c.opts.Profile.Cancel; !p.Off && !p.exempt(slot.Method) {
+		c.pushCancel(ownCancel{slot.ID, reasonOf(ctx)})
+	}
+}
+
+// wait waits for the answer to an own call, and for what has to be handled
+// before it. updates, where they are not nil, are delivered then.
+func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply], updates *updates) (reply, error) {
 	rep, err := c.waitReply(ctx, slot)
 	if err != nil {
 		return reply{}, err
@@ -223,9 +262,8 @@ func (c *Conn) waitReply(ctx context.Context, slot *pending.Slot[reply]) (reply,
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			return reply{}, err
 		}
-		cancel := &c.opts.Profile.Cancel
-		if slot.State() != pending.NotSent && !cancel.Off && !cancel.exempt(slot.Method) {
-			c.pushCancel(ownCancel{slot.ID, reasonOf(ctx)})
+		if slot.State() != pending.NotSent {
+			c.giveUp(slot, ctx)
 		}
 		return reply{}, contextError(ctx)
 	}

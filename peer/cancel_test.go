@@ -112,7 +112,7 @@ func TestBaseContextEnds(t *testing.T) {
 		raw.Send(call(7, "hang"))
 		synctest.Wait()
 		end()
-		raw.Want(failure(7, -32603, "internal error")) // the handler returned
+		raw.Want(failure(7, -32011, "shutting down")) // the handler returned
 		raw.Send(call(8, "now"))
 		_ = raw.Receive() // whatever it is, there is an answer
 		if err := conn.Err(); err != nil {

@@ -56,6 +56,11 @@ func (c *Conn) fail(t *text, err error, givenUp bool) {
 	}()
 	c.stats.failed(t.r.entry)
 	e, detail := c.opts.Profile.onWire(err, givenUp)
+	if detail && c.handlers.Err() != nil && c.ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		// Options.BaseContext has ended, and the handler noticed.
+		t.err = &Error{Code: c.opts.Profile.shuttingDown(), Message: "shutting down"}
+		return
+	}
 	if !detail {
 		if err = c.sendable(t.r, e, err); err == nil {
 			t.err = e

@@ -320,7 +320,11 @@ func TestProgressEnds(t *testing.T) {
 		var ctx context.Context
 		steps.Handle(&reg, func(c context.Context, _ struct{}) (int, error) {
 			ctx = c
-			kept, _ = peer.ProgressFrom(c)
+			progress, ok := peer.ProgressFrom(c)
+			if !ok {
+				return 0, nil
+			}
+			kept = progress
 			if again, _ := peer.ProgressFrom(c); again != kept {
 				t.Error("a second reporter for one call")
 			}

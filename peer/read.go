@@ -162,8 +162,12 @@ func (c *Conn) settle(id codec.ID, value reply) bool {
 func (c *Conn) unsettled(m *codec.Message) {
 	if n, ok := m.ID.Int64(); ok {
 		if call, late := c.calls.Late(n); late {
-			c.events.add(Event{Kind: LateResponse, Method: call.Method, Note: call.Note,
-				After: time.Since(call.Began), Late: time.Since(call.Ended)})
+			ev := Event{Kind: LateResponse, Method: call.Method, Note: call.Note,
+				After: time.Since(call.Began), Late: time.Since(call.Ended)}
+			if m.Error != nil {
+				ev.Err = fmt.Errorf("peer: the other end answered with error %d", m.Error.Code)
+			}
+			c.events.add(ev)
 			return
 		}
 	}

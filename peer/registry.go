@@ -60,7 +60,7 @@ func Doc(text string) HandleOption { return func(r *handling) { r.doc = text } }
 func Positional() HandleOption { return func(r *handling) { r.positional = true } }
 
 // OptionalParams lets a typed handler be called without params; it then gets
-// the zero value. For a params type without fields that is always so.
+// the zero value. For a params type without fields, and for any, that is always so.
 func OptionalParams() HandleOption { return func(r *handling) { r.optional = true } }
 
 // Handle registers h for calls of method, and for notifications of that name

@@ -23,15 +23,16 @@ var (
 )
 
 // Reporter tells the caller of a handler how far it is. Its methods may be used
-// concurrently, and after the handler has returned they do nothing.
+// concurrently, and after the handler has returned they do nothing; nor do those of a
+// nil one.
 type Reporter struct {
 	c       *Conn
 	ctx     context.Context
 	dialect *ProgressDialect
-	method  string // of the call
 	token   []byte
 
 	mu     sync.Mutex
+	title  string
 	done   float64
 	begun  bool // something was sent
 	over   bool
@@ -41,8 +42,8 @@ type Reporter struct {
 	timer  *time.Timer // for it; nil until needed
 }
 
-// ProgressFrom returns what a handler reports its progress with. It reports false
-// where its caller did not ask for progress, or the profile has none, and for a context
+// ProgressFrom returns what a handler reports its progress with. It reports false, with a
+// nil Reporter, where its caller did not ask for progress, or the profile has none, and for a context
 // that is not that of a call's running handler.
 func ProgressFrom(ctx context.Context) (*Reporter, bool) {
 	own := requestOf(ctx)
@@ -54,7 +55,7 @@ func ProgressFrom(ctx context.Context) (*Reporter, bool) {
 	var p *Reporter
 	withRequest(ctx, func(r *incoming) {
 		if token := FindToken(r.req.Params, places); token != nil && !own.notification {
-			p = &Reporter{c: own.c, ctx: ctx, dialect: d, method: r.req.Method, token: slices.Clone(token)}
+			p = &Reporter{c: own.c, ctx: ctx, dialect: d, title: r.req.Method, token: slices.Clone(token)}
 		}
 	})
 	if p == nil {
@@ -83,9 +84,24 @@ func ProgressFrom(ctx context.Context) (*Reporter, bool) {
 // sooner waits, the newest takes the place of those before, and the last one leaves
 // before the answer does. Zero, as in the beginning, is no bound. It returns p.
 func (p *Reporter) Every(d time.Duration) *Reporter {
+	if p == nil {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.every = d
+	return p
+}
+
+// Title is what LSP shows above the progress; without it that is the name of the method.
+// After the first report it comes too late. It returns p.
+func (p *Reporter) Title(text string) *Reporter {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.title = text
 	return p
 }
 
@@ -93,6 +109,9 @@ func (p *Reporter) Every(d time.Duration) *Reporter {
 // at most until the handler's context ends. The error is ErrAnswered,
 // ErrNotIncreasing, or why nothing can be sent.
 func (p *Reporter) Report(u Progress) error {
+	if p == nil {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if u.Done == 0 {
@@ -136,7 +155,7 @@ func (p *Reporter) send(ctx context.Context, u Progress) error {
 	}
 	p.latest = nil
 	if p.dialect.WorkDone && !p.begun {
-		begin := []codec.Member{textMember("kind", "begin"), textMember("title", p.method)}
+		begin := []codec.Member{textMember("kind", "begin"), textMember("title", p.title)}
 		if u.Total > 0 { // LSP 3.17 "Work Done Progress": without one here, later ones may be ignored
 			begin = append(begin, codec.Member{Name: "percentage", Value: []byte("0")})
 		}

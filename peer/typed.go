@@ -15,7 +15,9 @@ import (
 //
 //	const Add = peer.Method[Pair, int]("add")
 //
-// Params and results are the user's own copies, json.RawMessage included.
+// Params and results are the user's own copies, json.RawMessage included. A method
+// without params is a Method[struct{}, R], which sends {}, or a Method[any, R] that
+// is called with nil, which sends none; both are handled with params and without.
 type Method[P, R any] string
 
 // Call calls the method at the other end of c.
@@ -185,7 +187,7 @@ func (h *typed[P, R]) describe(method string, reg *handling) {
 	h.pooled = isData(t) && isData(reflect.TypeFor[R]())
 	h.open = isReference(reflect.TypeFor[R]())
 	refuseScalar(method, t)
-	h.optional = reg.optional || t.Kind() == reflect.Struct && t.NumField() == 0
+	h.optional = reg.optional || t.Kind() == reflect.Interface || t.Kind() == reflect.Struct && t.NumField() == 0
 	if reg.positional {
 		h.fields = fieldNames(method, t)
 	}

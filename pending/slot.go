@@ -73,17 +73,19 @@ func (s *Slot[R]) Wait(ctx context.Context) (R, error) {
 	return s.value, s.err
 }
 
-// WaitOr waits for the answer or for wake, and reports whether it was wake, which it
-// took from. Otherwise there is no more to wait for: Wait returns at once.
-func (s *Slot[R]) WaitOr(ctx context.Context, wake <-chan struct{}) bool {
+// WaitOr waits for the answer, or for one of two channels, and reports which of them it
+// was: 1, or 2. With 0 there is nothing more to wait for: Wait returns at once.
+func (s *Slot[R]) WaitOr(ctx context.Context, one, two <-chan struct{}) int {
 	select {
-	case <-wake:
-		return true
+	case <-one:
+		return 1
+	case <-two:
+		return 2
 	case <-s.done:
 		s.done <- struct{}{} // it has room for one, and only one is sent
 	case <-ctx.Done():
 	}
-	return false
+	return 0
 }
 
 // Drop removes a slot that nobody will wait for, for instance because its

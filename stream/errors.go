@@ -1,6 +1,10 @@
 package stream
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/duetrpc/duet/peer"
+)
 
 var (
 	// ErrStopped is the result of a stream whose loop was left before the end.
@@ -15,6 +19,10 @@ var (
 	// more.
 	ErrEnded = errors.New("stream: ended")
 )
+
+// errNoToken is the answer to a call that does not say where items go, or come from. It
+// is never changed.
+var errNoToken = &peer.Error{Code: peer.InvalidParams, Message: "invalid params: no token for the items of the stream"}
 
 // errAgain is why whoever stands between the caller and the connection may not make
 // the call of a stream twice: its items would come twice, too.

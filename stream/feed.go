@@ -57,7 +57,7 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 	}
 	offer, _ := offerOf(req.Params, feedName)
 	if offer.token == nil || req.Conn.Profile().Progress.Off {
-		return nil, &peer.Error{Code: peer.InvalidParams, Message: "invalid params: no token for the items of the stream"}
+		return nil, errNoToken
 	}
 	bound := o.window // of who has credit there is no more
 	if !o.chosen {

@@ -24,19 +24,23 @@ type Method[In, Item, Out any] string
 // *ItemError, ErrEnded after f has returned, or why the connection does not take it.
 //
 // A call that says nowhere where its items are to go is answered with -32602 and does
-// not reach f.
+// not reach f, unless the method is Optional.
 func (m Method[In, Item, Out]) Handle(r *peer.Registry, f func(ctx context.Context, in In, send func(Item) error) (Out, error), opts ...Option) {
 	if f == nil {
 		panic("stream: nil handler registered for method " + strconv.Quote(string(m)))
 	}
+	o := chosen(opts)
 	peer.Method[In, Out](m).Handle(r, func(ctx context.Context, in In) (out Out, err error) {
 		s, err := answering(ctx)
+		if err == errNoToken && o.optional {
+			return f(ctx, in, nil)
+		}
 		if err != nil {
 			return out, err
 		}
 		defer s.close()
 		return f(ctx, in, func(item Item) error { return s.send(ctx, item) })
-	}, chosen(opts).handle...)
+	}, o.handle...)
 }
 
 // handlerSender is the sender of a handler.
@@ -59,7 +63,7 @@ func answering(ctx context.Context) (*handlerSender, error) {
 		o.token = peer.FindToken(req.Params, places)
 	}
 	if d.Off || o.token == nil {
-		return nil, &peer.Error{Code: peer.InvalidParams, Message: "invalid params: no token for the items of the stream"}
+		return nil, errNoToken
 	}
 	s := &handlerSender{sender: sender{
 		conn: req.Conn, method: method, form: formOf(name, o.token, d.Flat),

@@ -12,6 +12,7 @@ type Option func(*options)
 type options struct {
 	window, buffer amount
 	chosen         bool // the window
+	optional       bool
 	call           []peer.CallOption
 	handle         []peer.HandleOption
 }
@@ -50,7 +51,13 @@ func refuse(name string, items int, bytes int64) {
 	}
 }
 
-// Calling passes options on to the call. Those of a handler have no use for it.
+// Optional lets a Method be called by who asks for no items, as partial results are
+// asked for in LSP, or not: send is nil then. Those of a call have no use for it.
+func Optional() Option { return func(o *options) { o.optional = true } }
+
+// Calling passes options on to the call. Those of a handler have no use for it. The
+// function of peer.OnProgress runs in a goroutine of the stream, beside the loop over its
+// items, and has returned when the loop has.
 func Calling(opts ...peer.CallOption) Option {
 	return func(o *options) { o.call = append(o.call, opts...) }
 }

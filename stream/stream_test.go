@@ -681,6 +681,25 @@ func TestOptionsPanic(t *testing.T) {
 	}
 }
 
+// A method that may be called without a place for items gets none, and a method with
+// one does.
+func TestOptional(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reg peer.Registry
+		run.Handle(&reg, func(_ context.Context, in ask, send func(int) error) (string, error) {
+			if send == nil {
+				return "whole", nil
+			}
+			return "parts", send(in.N)
+		}, stream.Optional())
+		raw, _ := peertest.Against(t, &peer.Options{Handler: &reg})
+		raw.Send(request(1, `{"n":7}`))
+		raw.Want(answer(1, `"whole"`))
+		raw.Send(request(2, `{"n":7,"partialResultToken":1}`))
+		raw.Want(item("$/progress", `{"token":1,"value":7}`), answer(2, `"parts"`))
+	})
+}
+
 // Options of the registration arrive there.
 func TestHandling(t *testing.T) {
 	var reg peer.Registry
