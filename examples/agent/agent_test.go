@@ -11,14 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/duetrpc/duet/examples/internal/exampletest"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -38,57 +37,13 @@ func folder(t *testing.T, sizes map[string]int) string {
 	return dir
 }
 
-// screenful is a stdout that does something when a text comes by.
-type screenful struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	on   string
-	do   func()
-}
-
-func (s *screenful) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.do != nil && bytes.Contains(p, []byte(s.on)) {
-		s.do()
-		s.do = nil
-	}
-	return s.text.Write(p)
-}
-
-func (s *screenful) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // program runs the program, and makes sure that nothing of it is left.
 func program(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	defer noGoroutines(t)
-	var out, log screenful
+	defer exampletest.NoGoroutines(t)
+	var out, log exampletest.Output
 	status = run(t.Context(), args, &out, &log)
 	return status, out.String(), log.String()
-}
-
-// noGoroutines waits for the last instructions of goroutines that are ending.
-func noGoroutines(t *testing.T) {
-	t.Helper()
-	ours := func(stack string) bool {
-		return !strings.Contains(stack, "testing.tRunner") &&
-			(strings.Contains(stack, "duetrpc/duet") || strings.Contains(stack, "net/http"))
-	}
-	buf := make([]byte, 1<<20)
-	for began := time.Now(); ; runtime.Gosched() {
-		stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
-		left := slices.DeleteFunc(stacks, func(s string) bool { return !ours(s) })
-		if len(left) == 0 {
-			return
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
-		}
-	}
 }
 
 // counts reads a row of the summary.
@@ -281,7 +236,7 @@ func TestMismatch(t *testing.T) {
 			agent := peer.NewServer(opts)
 			web := httptest.NewServer(agent)
 			dir := folder(t, map[string]int{"a": 10})
-			var out, log screenful
+			var out, log exampletest.Output
 			status := run(t.Context(), []string{"-dir", dir, "-connect", "ws" + strings.TrimPrefix(web.URL, "http")}, &out, &log)
 			for _, c := range agent.Conns() {
 				select {
@@ -294,7 +249,7 @@ func TestMismatch(t *testing.T) {
 			if err := agent.Shutdown(t.Context()); err != nil {
 				t.Errorf("Shutdown() = %v", err)
 			}
-			noGoroutines(t)
+			exampletest.NoGoroutines(t)
 			if stdout := out.String(); status != 1 || !strings.Contains(stdout, "NOT MATCHED") || !strings.Contains(stdout, tt.want) {
 				t.Errorf("run() = %d, want 1 and %q\n%s", status, tt.want, stdout)
 			}
@@ -481,13 +436,13 @@ func agentHalf(t *testing.T) (url string, stop func() int) {
 }
 
 func TestHalves(t *testing.T) {
-	defer noGoroutines(t)
+	defer exampletest.NoGoroutines(t)
 	url, stop := agentHalf(t)
 	dir := folder(t, map[string]int{"a": 10, "b": 20})
 	var group sync.WaitGroup
 	for range 3 { // the agent keeps nothing between runs, nor between clients
 		group.Go(func() {
-			var out, log screenful
+			var out, log exampletest.Output
 			if status := run(t.Context(), []string{"-connect", url, "-dir", dir}, &out, &log); status != 0 {
 				t.Errorf("run(-connect) = %d, want 0\n%s%s", status, out.String(), log.String())
 			}
@@ -515,11 +470,11 @@ func TestHalves(t *testing.T) {
 // An agent that is interrupted finishes the runs that are open, although they
 // need calls in both directions for that.
 func TestAgentDrains(t *testing.T) {
-	defer noGoroutines(t)
+	defer exampletest.NoGoroutines(t)
 	url, stop := agentHalf(t)
 	ended := make(chan int, 1)
-	out := &screenful{on: string(userAllow), do: func() { go func() { ended <- stop() }() }}
-	var log screenful
+	out := &exampletest.Output{On: string(userAllow), Do: func() { go func() { ended <- stop() }() }}
+	var log exampletest.Output
 	dir := folder(t, map[string]int{"a": 10, "b": 20})
 	if status := run(t.Context(), []string{"-connect", url, "-dir", dir}, out, &log); status != 0 {
 		t.Errorf("run(-connect) = %d, want 0\n%s%s", status, out.String(), log.String())
@@ -530,10 +485,10 @@ func TestAgentDrains(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	defer noGoroutines(t)
+	defer exampletest.NoGoroutines(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
-	out := &screenful{on: string(userAllow), do: func() { interrupt(errors.New("stop it")) }}
-	var log screenful
+	out := &exampletest.Output{On: string(userAllow), Do: func() { interrupt(errors.New("stop it")) }}
+	var log exampletest.Output
 	status := run(ctx, []string{"-dir", t.TempDir()}, out, &log)
 	if status != 1 || !strings.Contains(log.String(), "stop it") || strings.Contains(strings.ToLower(out.String()), "matched") {
 		t.Errorf("run() = %d, want 1, why, and no verdict\n%s%s", status, out.String(), log.String())
@@ -543,11 +498,11 @@ func TestInterrupt(t *testing.T) {
 // A client that is interrupted while the agent speaks: the handler stops, and the
 // screen says so.
 func TestInterruptWords(t *testing.T) {
-	defer noGoroutines(t)
+	defer exampletest.NoGoroutines(t)
 	url, stop := agentHalf(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
-	out := &screenful{on: "◀┄┄ ", do: func() { interrupt(errors.New("stop it")) }}
-	var log screenful
+	out := &exampletest.Output{On: "◀┄┄ ", Do: func() { interrupt(errors.New("stop it")) }}
+	var log exampletest.Output
 	dir := folder(t, map[string]int{"a": 10, "b": 20})
 	status := run(ctx, []string{"-connect", url, "-dir", dir}, out, &log)
 	if status != 1 || !strings.Contains(log.String(), "stop it") {
@@ -636,14 +591,6 @@ func TestColours(t *testing.T) {
 	s.message(toAgent, "call", "", []byte("\x1b[31m\u009b"))
 	if text := out.String(); !strings.Contains(text, "\x1b[36mcall ") || !strings.HasSuffix(text, "\x1b[0m  ·[31m·\n") {
 		t.Errorf("message() drew %q, want the call in colour and its text without", text)
-	}
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if isTerminal(file) {
-		t.Error("isTerminal(a file) = true")
 	}
 }
 

@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+
+	show "github.com/duetrpc/duet/examples/internal/screen"
 )
 
 func main() {
@@ -97,7 +99,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		level = slog.LevelDebug // there is nothing else to see
 	}
 	log := slog.New(tint.NewTextHandler(stderr, &tint.Options{
-		Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(stderr),
+		Level: level, TimeFormat: time.TimeOnly, NoColor: !show.IsTerminal(stderr),
 	}))
 	switch {
 	case cfg.listen != "":

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	show "github.com/duetrpc/duet/examples/internal/screen"
 )
 
 // lane is the width of what one end sends.
@@ -23,7 +23,7 @@ type screen struct {
 }
 
 func newScreen(out io.Writer) *screen {
-	s := &screen{out: out, colours: isTerminal(out), began: time.Now()}
+	s := &screen{out: out, colours: show.IsTerminal(out), began: time.Now()}
 	fmt.Fprintf(out, "%7s  %-*s     %-*s  %s\n", "ms", lane, "client", lane, "agent", "as sent")
 	return s
 }
@@ -35,12 +35,12 @@ func (s *screen) message(way int, what, remark string, text []byte) {
 	if way == toClient {
 		left, arrow, right, colour = remark, "◀──", what, 33
 	}
-	line := fmt.Sprintf("%-*s %s %-*s", lane, clip(left, lane), arrow, lane, clip(right, lane))
+	line := fmt.Sprintf("%-*s %s %-*s", lane, show.Clip(left, lane), arrow, lane, show.Clip(right, lane))
 	if s.colours {
 		line = fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, line)
 	}
 	ms := float64(time.Since(s.began)) / float64(time.Millisecond)
-	fmt.Fprintf(s.out, "%7.2f  %s  %s\n", ms, line, clip(string(text), 36))
+	fmt.Fprintf(s.out, "%7.2f  %s  %s\n", ms, line, show.Clip(string(text), 36))
 }
 
 // word shows what the agent says, sentence by sentence.
@@ -57,7 +57,7 @@ func (s *screen) say(remark string) {
 		return
 	}
 	ms := float64(time.Since(s.began)) / float64(time.Millisecond)
-	fmt.Fprintf(s.out, "%7.2f  %-*s ◀┄┄ %s%s\n", ms, lane, clip(fmt.Sprintf("hears %d words", len(s.said)), lane), clip(strings.Join(s.said, " "), 90), remark)
+	fmt.Fprintf(s.out, "%7.2f  %-*s ◀┄┄ %s%s\n", ms, lane, show.Clip(fmt.Sprintf("hears %d words", len(s.said)), lane), show.Clip(strings.Join(s.said, " "), 90), remark)
 	s.said = nil
 }
 
@@ -93,26 +93,9 @@ func (s *screen) verdict(compared string, wrong problems) error {
 	}
 	fmt.Fprintf(s.out, "\nNOT MATCHED\n")
 	for _, w := range wrong {
-		fmt.Fprintf(s.out, "  %s\n", clip(w, 200))
+		fmt.Fprintf(s.out, "  %s\n", show.Clip(w, 200))
 	}
 	return fmt.Errorf("%d things did not match", len(wrong))
-}
-
-// clip cuts text to a width, and takes out of it what could steer the terminal:
-// files and their names may hold anything.
-func clip(text string, width int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range text {
-		if n++; n > width {
-			return string([]rune(b.String())[:width-1]) + "…"
-		}
-		if !unicode.IsPrint(r) {
-			r = '·'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // percentile is the smallest of took that is not less than the share p of them.
@@ -123,14 +106,4 @@ func percentile(took []time.Duration, p float64) string {
 	sorted := slices.Sorted(slices.Values(took))
 	d := sorted[int(math.Ceil(p*float64(len(sorted))))-1]
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
-}
-
-// isTerminal reports whether w may be given colours.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

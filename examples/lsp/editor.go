@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/duetrpc/duet/examples/internal/screen"
 	"github.com/duetrpc/duet/peer"
 	"github.com/duetrpc/duet/profile"
 )
@@ -25,7 +26,7 @@ All the rest is in teh other book.
 // editor is the half that has the document.
 type editor struct {
 	conn    *peer.Conn
-	screen  *screen
+	screen  *screen.Screen
 	changes int // to make
 
 	mu     sync.Mutex // held while changes leave, too, so that they do in their order
@@ -64,7 +65,7 @@ func (e *editor) diagnostics(_ context.Context, in Diagnostics) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.pushed = in
-	e.screen.line(toEditor, string(diagnostics), "version %d: %d warnings", in.Version, len(in.Diagnostics))
+	e.screen.Line(screen.In, string(diagnostics), "version %d: %d warnings", in.Version, len(in.Diagnostics))
 	return nil
 }
 
@@ -80,11 +81,11 @@ func (e *editor) progress(_ context.Context, in ProgressParams) error {
 	v := in.Value
 	switch v.Kind {
 	case "begin":
-		e.screen.line(toEditor, "  "+string(progress), "begin  %s", v.Title)
+		e.screen.Line(screen.In, "  "+string(progress), "begin  %s", v.Title)
 	case "report":
-		e.screen.line(toEditor, "  "+string(progress), "report %d%%, %s", v.Percentage, v.Message)
+		e.screen.Line(screen.In, "  "+string(progress), "report %d%%, %s", v.Percentage, v.Message)
 	default:
-		e.screen.line(toEditor, "  "+string(progress), "%s", v.Kind)
+		e.screen.Line(screen.In, "  "+string(progress), "%s", v.Kind)
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func (e *editor) apply(ctx context.Context, in ApplyEditParams) (ApplyEditResult
 	if err := e.change(ctx, server, changes(edits)...); err != nil {
 		return ApplyEditResult{}, err
 	}
-	e.screen.line(toEditor, "  "+string(applyEdit), "%q: %d edits, now version %d", in.Label, len(edits), e.text.version)
+	e.screen.Line(screen.In, "  "+string(applyEdit), "%q: %d edits, now version %d", in.Label, len(edits), e.text.version)
 	return ApplyEditResult{Applied: true}, nil
 }
 

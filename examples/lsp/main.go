@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+
+	"github.com/duetrpc/duet/examples/internal/screen"
 )
 
 // sessionTime is how long a session may take.
@@ -77,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	log := slog.New(tint.NewTextHandler(stderr, &tint.Options{
-		Level: slog.LevelWarn, TimeFormat: time.TimeOnly, NoColor: !isTerminal(stderr),
+		Level: slog.LevelWarn, TimeFormat: time.TimeOnly, NoColor: !screen.IsTerminal(stderr),
 	}))
 	if err := play(ctx, cfg, stdout, log); err != nil {
 		log.Error("failed", tint.Err(err))
@@ -98,7 +100,7 @@ func play(ctx context.Context, cfg config, stdout io.Writer, log *slog.Logger) e
 	s := newServer(cfg.pace, log)
 	go func() { served <- s.serve(ctx, l, s.options()) }()
 
-	e := &editor{screen: newScreen(stdout), changes: cfg.changes}
+	e := &editor{screen: screen.New(stdout, "──▶ from the editor to the server, ◀── from the server to the editor"), changes: cfg.changes}
 	err = edit(ctx, "ws://"+l.Addr().String()+"/", e, log)
 	cause := context.Cause(ctx) // nil, or why the session was cut short
 	if err != nil {

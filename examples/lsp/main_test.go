@@ -1,68 +1,22 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"github.com/duetrpc/duet/examples/internal/screen"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
+	"github.com/duetrpc/duet/examples/internal/exampletest"
 	"github.com/duetrpc/duet/peer"
 	"github.com/duetrpc/duet/profile"
 )
-
-// screenful is a stdout that does something when a text comes by.
-type screenful struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	on   string
-	do   func()
-}
-
-func (s *screenful) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.do != nil && bytes.Contains(p, []byte(s.on)) {
-		s.do()
-		s.do = nil
-	}
-	return s.text.Write(p)
-}
-
-func (s *screenful) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// noGoroutines waits for the last instructions of goroutines that are ending.
-func noGoroutines(t *testing.T) {
-	t.Helper()
-	ours := func(stack string) bool {
-		return !strings.Contains(stack, "testing.tRunner") &&
-			(strings.Contains(stack, "duetrpc/duet") || strings.Contains(stack, "net/http"))
-	}
-	buf := make([]byte, 1<<20)
-	for began := time.Now(); ; runtime.Gosched() {
-		stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
-		left := slices.DeleteFunc(stacks, func(s string) bool { return !ours(s) })
-		if len(left) == 0 {
-			return
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
-		}
-	}
-}
 
 // The whole of what is shown: nothing of it depends on who is faster.
 const wantScreen = `──▶ from the editor to the server, ◀── from the server to the editor
@@ -99,8 +53,8 @@ matched: 202 versions of one text, and what both ends know of it
 `
 
 func TestSession(t *testing.T) {
-	defer noGoroutines(t)
-	var out, log screenful
+	defer exampletest.NoGoroutines(t)
+	var out, log exampletest.Output
 	if status := run(t.Context(), []string{"-pace", "0"}, &out, &log); status != 0 || out.String() != wantScreen || log.String() != "" {
 		t.Errorf("run() = %d, want 0, nothing in the log, and another screen than\n%s%s", status, out.String(), log.String())
 	}
@@ -108,7 +62,7 @@ func TestSession(t *testing.T) {
 
 func TestManyChanges(t *testing.T) {
 	for _, n := range []int{1, 5000} {
-		var out, log screenful
+		var out, log exampletest.Output
 		status := run(t.Context(), []string{"-pace", "0", "-changes", fmt.Sprint(n)}, &out, &log)
 		if want := fmt.Sprintf("\nmatched: %d versions", n+2); status != 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("run() = %d, want 0 and %q\n%s%s", status, want, out.String(), log.String())
@@ -120,10 +74,10 @@ func TestManyChanges(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	for _, on := range []string{"didOpen", "partial result", "$/cancelRequest", "applyEdit", "──▶ shutdown"} {
 		t.Run(on, func(t *testing.T) {
-			defer noGoroutines(t)
+			defer exampletest.NoGoroutines(t)
 			ctx, interrupt := context.WithCancelCause(t.Context())
-			out := &screenful{on: on, do: func() { interrupt(errors.New("stop it")) }}
-			var log screenful
+			out := &exampletest.Output{On: on, Do: func() { interrupt(errors.New("stop it")) }}
+			var log exampletest.Output
 			status := run(ctx, []string{"-pace", "0"}, out, &log)
 			if status != 1 || !strings.Contains(log.String(), "stop it") || strings.Contains(out.String(), "matched") {
 				t.Errorf("run() = %d, want 1, why, and no verdict\n%s%s", status, out.String(), log.String())
@@ -149,7 +103,7 @@ func TestStatus(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var out, log screenful
+			var out, log exampletest.Output
 			status := run(t.Context(), tt.args, &out, &log)
 			if status != tt.status || !strings.Contains(log.String(), tt.stderr) || out.String() != "" {
 				t.Errorf("run(%q) = %d, want %d and %q on stderr\n%s%s", tt.args, status, tt.status, tt.stderr, out.String(), log.String())
@@ -275,9 +229,9 @@ func TestMismatch(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			defer noGoroutines(t)
+			defer exampletest.NoGoroutines(t)
 			s, url, stop := serving(t, tt.change)
-			err := edit(t.Context(), url, &editor{screen: newScreen(io.Discard), changes: 200}, s.log)
+			err := edit(t.Context(), url, &editor{screen: screen.New(io.Discard, ""), changes: 200}, s.log)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("edit() = %v, want %q", err, tt.want)
 			}
@@ -443,14 +397,5 @@ func TestChanges(t *testing.T) {
 	}
 	if want := " x\nxx"; doc.body != want {
 		t.Errorf("the text is %q, want %q", doc.body, want)
-	}
-}
-
-func TestScreen(t *testing.T) {
-	var out bytes.Buffer
-	s := &screen{out: &out, colours: true}
-	s.line(toEditor, "a", "%s", "\x1b[31m"+strings.Repeat("x", 200))
-	if text := out.String(); !strings.HasPrefix(text, "\x1b[33m◀── a") || !strings.HasSuffix(text, "  ·[31m"+strings.Repeat("x", 95)+"…\n") {
-		t.Errorf("line() drew %q", text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/duetrpc/duet/examples/internal/screen"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -18,7 +19,7 @@ func (e *editor) search(ctx context.Context) error {
 		return errors.New("nothing is left to search for")
 	}
 	s := references.Call(ctx, e.conn, ReferenceParams{TextDocument: Document{URI: uri}, Position: want[0].Start})
-	e.screen.line(toServer, string(references), "of %q", correct)
+	e.screen.Line(screen.Out, string(references), "of %q", correct)
 	var found []Range
 	for part, err := range s.All() {
 		if err != nil {
@@ -27,13 +28,13 @@ func (e *editor) search(ctx context.Context) error {
 		for _, at := range part {
 			found = append(found, at.Range)
 		}
-		e.screen.line(toEditor, "  partial result", "%d more", len(part))
+		e.screen.Line(screen.In, "  partial result", "%d more", len(part))
 	}
 	rest, err := s.Result()
 	if err != nil {
 		return err
 	}
-	e.screen.line(toEditor, "  result", "%d in all", len(found))
+	e.screen.Line(screen.In, "  result", "%d in all", len(found))
 	if len(rest) > 0 || !slices.Equal(found, want) {
 		return fmt.Errorf("the server found %v and then %v, want %v", found, rest, want)
 	}
@@ -52,9 +53,9 @@ func (e *editor) giveUp(ctx context.Context) error {
 			return nil
 		}),
 		peer.OnProgress(func(p peer.Progress) {
-			e.screen.line(toEditor, "  "+string(progress), "report %s", p.Message)
+			e.screen.Line(screen.In, "  "+string(progress), "report %s", p.Message)
 			failed = cancelRequest.Notify(ctx, e.conn, CancelParams{id})
-			e.screen.line(toServer, string(cancelRequest), "id %d", id)
+			e.screen.Line(screen.Out, string(cancelRequest), "id %d", id)
 		}))
 	if failed != nil {
 		return failed
@@ -65,14 +66,14 @@ func (e *editor) giveUp(ctx context.Context) error {
 // fix has the server correct the document, which asks the editor to.
 func (e *editor) fix(ctx context.Context) error {
 	want := Fixed{Fixed: len(e.find(misspelled))}
-	e.screen.line(toServer, string(executeCommand), "%s", fixCommand)
+	e.screen.Line(screen.Out, string(executeCommand), "%s", fixCommand)
 	got, err := executeCommand.Call(ctx, e.conn, CommandParams{fixCommand, []Document{{URI: uri}}, fixToken})
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.screen.line(toEditor, "  result", "%d corrected, %d left", got.Fixed, got.Left)
+	e.screen.Line(screen.In, "  result", "%d corrected, %d left", got.Fixed, got.Left)
 	if kinds := []string{"begin", "report", "report", "end"}; got != want || !slices.Equal(e.told, kinds) {
 		return fmt.Errorf("the server corrected %+v and told %q, want %+v and %q", got, e.told, want, kinds)
 	}

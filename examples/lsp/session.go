@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/duetrpc/duet/examples/internal/screen"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -25,7 +26,7 @@ func (e *editor) session(ctx context.Context) error {
 			return fmt.Errorf("%d of what never became an answer: %v", n, kind)
 		}
 	}
-	e.screen.matched("%d versions of one text, and what both ends know of it", e.text.version)
+	e.screen.Matched("%d versions of one text, and what both ends know of it", e.text.version)
 	return nil
 }
 
@@ -38,7 +39,7 @@ func (e *editor) refused(method string, err error, code peer.Code) error {
 	case !errors.As(err, &answer) || answer.Code != code:
 		return fmt.Errorf("was to be refused with %d: %w", code, err)
 	}
-	e.screen.line(toServer, method, "answered with %d, %s", answer.Code, answer.Message)
+	e.screen.Line(screen.Out, method, "answered with %d, %s", answer.Code, answer.Message)
 	return nil
 }
 
@@ -60,7 +61,7 @@ func (e *editor) start(ctx context.Context) error {
 	if c.PositionEncoding != "utf-16" || c.TextDocumentSync.Change != syncIncremental || !slices.Contains(c.ExecuteCommandProvider.Commands, fixCommand) {
 		return fmt.Errorf("%s is not a server for this editor: %+v", out.ServerInfo.Name, *c)
 	}
-	e.screen.line(toServer, string(initialize), "%s %s, by increments, in %s", out.ServerInfo.Name, out.ServerInfo.Version, c.PositionEncoding)
+	e.screen.Line(screen.Out, string(initialize), "%s %s, by increments, in %s", out.ServerInfo.Name, out.ServerInfo.Version, c.PositionEncoding)
 	return initialized.Notify(ctx, e.conn, struct{}{})
 }
 
@@ -75,14 +76,14 @@ func (e *editor) write(ctx context.Context) error {
 	if err := didOpen.Notify(ctx, e.conn, in); err != nil {
 		return err
 	}
-	e.screen.line(toServer, string(didOpen), "%s, %d bytes", uri, len(e.text.body))
+	e.screen.Line(screen.Out, string(didOpen), "%s, %d bytes", uri, len(e.text.body))
 	random := rand.New(rand.NewPCG(1, 2))
 	for range e.changes {
 		if err := e.change(ctx, e.conn, typed(random, &e.text)); err != nil {
 			return err
 		}
 	}
-	e.screen.line(toServer, string(didChange), "%d times, %d bytes now", e.changes, len(e.text.body))
+	e.screen.Line(screen.Out, string(didChange), "%d times, %d bytes now", e.changes, len(e.text.body))
 	return nil
 }
 
@@ -103,7 +104,7 @@ func (e *editor) save(ctx context.Context) error {
 	if want := e.text.digest(); got != want {
 		return fmt.Errorf("the texts differ: the server has %v, the editor %v", got, want)
 	}
-	e.screen.line(toServer, string(digest), "both have version %d, sha256 %.12s", got.Version, got.SHA256)
+	e.screen.Line(screen.Out, string(digest), "both have version %d, sha256 %.12s", got.Version, got.SHA256)
 	var warned []Range
 	for _, d := range e.pushed.Diagnostics {
 		warned = append(warned, d.Range)
@@ -119,7 +120,7 @@ func (e *editor) quit(ctx context.Context) error {
 	if _, err := shutdown.Call(ctx, e.conn, nil); err != nil {
 		return err
 	}
-	e.screen.line(toServer, string(shutdown), "done")
+	e.screen.Line(screen.Out, string(shutdown), "done")
 	_, err := digest.Call(ctx, e.conn, Document{URI: uri})
 	if err := e.refused(string(digest), err, peer.InvalidRequest); err != nil {
 		return err
@@ -132,6 +133,6 @@ func (e *editor) quit(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	e.screen.line(toServer, string(exit), "the server has gone")
+	e.screen.Line(screen.Out, string(exit), "the server has gone")
 	return e.conn.Err()
 }

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/duetrpc/duet/examples/internal/screen"
 	"github.com/duetrpc/duet/peer"
 )
 
 // client is the half with the user, and the model.
 type client struct {
 	conn   *peer.Conn
-	screen *screen
+	screen *screen.Screen
 	offer  string          // the revision it asks for
 	logged chan LogMessage // what the server had to say; has room for a few
 
@@ -25,7 +26,7 @@ type client struct {
 }
 
 func newClient(offer string, stdout io.Writer) *client {
-	return &client{screen: newScreen(stdout), offer: offer, logged: make(chan LogMessage, 8)}
+	return &client{screen: screen.New(stdout, "──▶ from the client to the server, ◀── from the server to the client"), offer: offer, logged: make(chan LogMessage, 8)}
 }
 
 // methods are what the server may ask and tell.
@@ -46,17 +47,17 @@ func (c *client) elicit(_ context.Context, in ElicitParams) (ElicitResult, error
 	chosen := map[string]string{}
 	for name, p := range in.RequestedSchema.Properties {
 		if len(p.Enum) == 0 {
-			c.screen.line(toClient, "  "+string(elicit), "%s (it is not for the user to say)", in.Message)
+			c.screen.Line(screen.In, "  "+string(elicit), "%s (it is not for the user to say)", in.Message)
 			return ElicitResult{Action: "decline"}, nil
 		}
 		chosen[name] = p.Enum[0]
 	}
-	c.screen.line(toClient, "  "+string(elicit), "%s The user accepts with %v", in.Message, chosen)
+	c.screen.Line(screen.In, "  "+string(elicit), "%s The user accepts with %v", in.Message, chosen)
 	return ElicitResult{Action: "accept", Content: chosen}, nil
 }
 
 func (c *client) log(_ context.Context, m LogMessage) error {
-	c.screen.line(toClient, string(logMessage), "%s of %s: %q, answered: %v", m.Level, m.Logger, m.Data.Reason, m.Data.Answered)
+	c.screen.Line(screen.In, string(logMessage), "%s of %s: %q, answered: %v", m.Level, m.Logger, m.Data.Reason, m.Data.Answered)
 	select {
 	case c.logged <- m:
 		return nil
@@ -68,7 +69,7 @@ func (c *client) log(_ context.Context, m LogMessage) error {
 // toolsChanged asks for the tools again, at once: the handler of a notification may
 // call back like any other.
 func (c *client) toolsChanged(ctx context.Context, _ any) error {
-	c.screen.line(toClient, string(toolsChanged), "so the client asks again")
+	c.screen.Line(screen.In, string(toolsChanged), "so the client asks again")
 	server, _ := peer.CallerFrom(ctx)
 	return c.list(ctx, server)
 }
@@ -83,7 +84,7 @@ func (c *client) list(ctx context.Context, server peer.Caller) error {
 	for _, t := range out.Tools {
 		names = append(names, t.Name)
 	}
-	c.screen.line(toServer, string(listTools), "%s", strings.Join(names, ", "))
+	c.screen.Line(screen.Out, string(listTools), "%s", strings.Join(names, ", "))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tools = names
@@ -107,6 +108,6 @@ func (c *client) verdict() error {
 			return fmt.Errorf("%d of what never became an answer: %v", n, kind)
 		}
 	}
-	c.screen.matched("what was called, asked back, cancelled and refused")
+	c.screen.Matched("what was called, asked back, cancelled and refused")
 	return nil
 }

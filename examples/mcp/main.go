@@ -27,6 +27,8 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+
+	"github.com/duetrpc/duet/examples/internal/screen"
 )
 
 func main() {
@@ -95,7 +97,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		level = slog.LevelDebug // there is nothing else to see
 	}
 	log := slog.New(tint.NewTextHandler(stderr, &tint.Options{
-		Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(stderr),
+		Level: level, TimeFormat: time.TimeOnly, NoColor: !screen.IsTerminal(stderr),
 	}))
 	switch {
 	case cfg.listen != "":

@@ -1,67 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/duetrpc/duet/examples/internal/exampletest"
 	"github.com/duetrpc/duet/peer"
 	"github.com/duetrpc/duet/profile"
 )
-
-// screenful is a stdout that does something when a text comes by.
-type screenful struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	on   string
-	do   func()
-}
-
-func (s *screenful) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.do != nil && bytes.Contains(p, []byte(s.on)) {
-		s.do()
-		s.do = nil
-	}
-	return s.text.Write(p)
-}
-
-func (s *screenful) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// noGoroutines waits for the last instructions of goroutines that are ending.
-func noGoroutines(t *testing.T) {
-	t.Helper()
-	ours := func(stack string) bool {
-		return !strings.Contains(stack, "testing.tRunner") &&
-			(strings.Contains(stack, "duetrpc/duet") || strings.Contains(stack, "net/http"))
-	}
-	buf := make([]byte, 1<<20)
-	for began := time.Now(); ; runtime.Gosched() {
-		stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
-		left := slices.DeleteFunc(stacks, func(s string) bool { return !ours(s) })
-		if len(left) == 0 {
-			return
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
-		}
-	}
-}
 
 // The whole of what is shown: nothing of it depends on who is faster.
 const wantScreen = `──▶ from the client to the server, ◀── from the server to the client
@@ -97,8 +50,8 @@ matched: what was called, asked back, cancelled and refused
 `
 
 func TestSession(t *testing.T) {
-	defer noGoroutines(t)
-	var out, log screenful
+	defer exampletest.NoGoroutines(t)
+	var out, log exampletest.Output
 	if status := run(t.Context(), []string{"-pace", "0"}, &out, &log); status != 0 || out.String() != wantScreen || log.String() != "" {
 		t.Errorf("run() = %d, want 0, nothing in the log, and another screen than\n%s%s", status, out.String(), log.String())
 	}
@@ -126,12 +79,12 @@ func serverHalf(t *testing.T) (url string, stop func() int) {
 
 // A server has one session for each client.
 func TestHalves(t *testing.T) {
-	defer noGoroutines(t)
+	defer exampletest.NoGoroutines(t)
 	url, stop := serverHalf(t)
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() {
-			var out, log screenful
+			var out, log exampletest.Output
 			if status := run(t.Context(), []string{"-connect", url}, &out, &log); status != 0 || out.String() != wantScreen {
 				t.Errorf("run(-connect) = %d, want 0, and another screen than\n%s%s", status, out.String(), log.String())
 			}
@@ -146,7 +99,7 @@ func TestHalves(t *testing.T) {
 // A server that does not know what the client asks for says what it knows instead,
 // and the client takes that.
 func TestNegotiation(t *testing.T) {
-	var out, log screenful
+	var out, log exampletest.Output
 	status := run(t.Context(), []string{"-pace", "0", "-offer", "2099-01-01"}, &out, &log)
 	if want := "asked for 2099-01-01, agreed on 2025-11-25"; status != 0 || !strings.Contains(out.String(), want) {
 		t.Errorf("run() = %d, want 0 and %q\n%s%s", status, want, out.String(), log.String())
@@ -157,10 +110,10 @@ func TestNegotiation(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	for _, on := range []string{"──▶ ping", "notifications/progress", "elicitation/create", "notifications/cancelled", "list_changed", "no fault"} {
 		t.Run(on, func(t *testing.T) {
-			defer noGoroutines(t)
+			defer exampletest.NoGoroutines(t)
 			ctx, interrupt := context.WithCancelCause(t.Context())
-			out := &screenful{on: on, do: func() { interrupt(errors.New("stop it")) }}
-			var log screenful
+			out := &exampletest.Output{On: on, Do: func() { interrupt(errors.New("stop it")) }}
+			var log exampletest.Output
 			status := run(ctx, []string{"-pace", "0"}, out, &log)
 			if status != 1 || !strings.Contains(log.String(), "stop it") || strings.Contains(out.String(), "matched") {
 				t.Errorf("run() = %d, want 1, why, and no verdict\n%s%s", status, out.String(), log.String())
@@ -194,7 +147,7 @@ func TestStatus(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var out, log screenful
+			var out, log exampletest.Output
 			status := run(t.Context(), tt.args, &out, &log)
 			if status != tt.status || !strings.Contains(log.String(), tt.stderr) || tt.status != 1 && out.String() != "" {
 				t.Errorf("run(%q) = %d, want %d and %q on stderr\n%s%s", tt.args, status, tt.status, tt.stderr, out.String(), log.String())
@@ -311,7 +264,7 @@ func TestMismatch(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			defer noGoroutines(t)
+			defer exampletest.NoGoroutines(t)
 			url, stop := serving(t, tt.change)
 			err := play(t.Context(), url, newClient(revision, io.Discard), slog.New(slog.DiscardHandler))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -394,7 +347,7 @@ func TestDeploy(t *testing.T) {
 
 // A server that is interrupted says so to who waits for a tool.
 func TestServerEnds(t *testing.T) {
-	defer noGoroutines(t)
+	defer exampletest.NoGoroutines(t)
 	url, stop := serverHalf(t)
 	conn := dialled(t, url, &peer.Options{}, ClientCapabilities{})
 	status := make(chan int, 1)

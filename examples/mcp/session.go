@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duetrpc/duet/examples/internal/screen"
 	"github.com/duetrpc/duet/peer"
 )
 
@@ -32,7 +33,7 @@ func (c *client) early(ctx context.Context) error {
 	if _, err := ping.Call(ctx, c.conn, nil); err != nil {
 		return err
 	}
-	c.screen.line(toServer, string(ping), "answered")
+	c.screen.Line(screen.Out, string(ping), "answered")
 	_, err := listTools.Call(ctx, c.conn, ListToolsParams{})
 	return c.refused(string(listTools), err, peer.InvalidRequest)
 }
@@ -46,7 +47,7 @@ func (c *client) refused(method string, err error, code peer.Code) error {
 	case !errors.As(err, &answer) || answer.Code != code:
 		return fmt.Errorf("was to be refused with %d: %w", code, err)
 	}
-	c.screen.line(toServer, method, "answered with %d, %s", answer.Code, answer.Message)
+	c.screen.Line(screen.Out, method, "answered with %d, %s", answer.Code, answer.Message)
 	return nil
 }
 
@@ -66,7 +67,7 @@ func (c *client) start(ctx context.Context) error {
 	if s := out.Capabilities; s.Logging == nil || s.Tools == nil || !s.Tools.ListChanged {
 		return fmt.Errorf("%s lacks what this client needs", out.ServerInfo.Name)
 	}
-	c.screen.line(toServer, string(initialize), "asked for %s, agreed on %s, with %s %s",
+	c.screen.Line(screen.Out, string(initialize), "asked for %s, agreed on %s, with %s %s",
 		c.offer, out.ProtocolVersion, out.ServerInfo.Name, out.ServerInfo.Version)
 	if err := initialized.Notify(ctx, c.conn, nil); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (c *client) start(ctx context.Context) error {
 	if _, err := setLevel.Call(ctx, c.conn, SetLevelParams{"notice"}); err != nil {
 		return err
 	}
-	c.screen.line(toServer, string(setLevel), "notice")
+	c.screen.Line(screen.Out, string(setLevel), "notice")
 	if err := c.list(ctx, c.conn); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (c *client) start(ctx context.Context) error {
 
 // call calls a tool and makes sure that it says what it should.
 func (c *client) call(ctx context.Context, in CallToolParams, want string, opts ...peer.CallOption) error {
-	c.screen.line(toServer, string(callTool), "%s", strings.TrimSpace(in.Name+" "+string(in.Arguments)))
+	c.screen.Line(screen.Out, string(callTool), "%s", strings.TrimSpace(in.Name+" "+string(in.Arguments)))
 	out, err := callTool.Call(ctx, c.conn, in, opts...)
 	if err != nil {
 		return err
@@ -96,7 +97,7 @@ func (c *client) call(ctx context.Context, in CallToolParams, want string, opts 
 	if len(out.Content) > 0 {
 		got = out.Content[0].Text
 	}
-	c.screen.line(toClient, "  "+outcome, "%s", got)
+	c.screen.Line(screen.In, "  "+outcome, "%s", got)
 	if got != want {
 		return fmt.Errorf("%s says %q, want %q", in.Name, got, want)
 	}
@@ -109,7 +110,7 @@ func (c *client) build(ctx context.Context) error {
 	err := c.call(ctx, CallToolParams{"build", json.RawMessage(`{"packages":3}`)}, "3 packages are built",
 		peer.OnProgress(func(p peer.Progress) {
 			steps = append(steps, p.Done)
-			c.screen.line(toClient, "  notifications/progress", "%v of %v, %s", p.Done, p.Total, p.Message)
+			c.screen.Line(screen.In, "  notifications/progress", "%v of %v, %s", p.Done, p.Total, p.Message)
 		}))
 	if err == nil && !slices.Equal(steps, []float64{1, 2, 3}) {
 		err = fmt.Errorf("the steps of the build were %v", steps)
@@ -146,8 +147,8 @@ func (c *client) watch(ctx context.Context) error {
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := c.call(calling, CallToolParams{Name: "watch"}, "", peer.OnProgress(func(p peer.Progress) {
-		c.screen.line(toClient, "  notifications/progress", "%v, %s", p.Done, p.Message)
-		c.screen.line(toServer, "notifications/cancelled", "%s", want.Reason)
+		c.screen.Line(screen.In, "  notifications/progress", "%v, %s", p.Done, p.Message)
+		c.screen.Line(screen.Out, "notifications/cancelled", "%s", want.Reason)
 		cancel(&peer.CancelError{Reason: want.Reason})
 	}))
 	switch {

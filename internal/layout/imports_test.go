@@ -36,11 +36,11 @@ var rooms = map[string]room{
 			"golang.org/x/sync", "golang.org/x/time/rate", "github.com/cenkalti/backoff/v5", "github.com/go-json-experiment/json",
 		},
 	},
-	"stream":            {ours: []string{"codec", "peer"}},
+	"stream":            {ours: []string{"codec", "peer", "pending"}},
 	"profile":           {ours: []string{"codec", "peer"}, std: []string{"slices"}},
 	"peer/peertest/...": {ours: []string{"codec", "peer"}},
 	"examples/...": {
-		ours:    []string{"codec", "pending", "wsconn", "peer", "profile", "stream"},
+		ours:    []string{"codec", "pending", "wsconn", "peer", "profile", "stream", "examples/internal/screen"},
 		outside: []string{"github.com/lmittmann/tint", "golang.org/x/sync"},
 	},
 	"bench":           {ours: []string{"bench/load", "peer"}},
