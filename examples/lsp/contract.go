@@ -18,7 +18,6 @@ const (
 	executeCommand = peer.Method[CommandParams, Fixed]("workspace/executeCommand")        // "Execute a command"
 	shutdown       = peer.Method[any, any]("shutdown")                                    // "Shutdown Request"; it has no params
 	exit           = peer.Notification[any]("exit")                                       // "Exit Notification"; nor has it
-	cancelRequest  = peer.Notification[CancelParams]("$/cancelRequest")                   // "Cancellation Support"
 	progress       = peer.Notification[ProgressParams]("$/progress")                      // "Work Done Progress"
 	diagnostics    = peer.Notification[Diagnostics]("textDocument/publishDiagnostics")    // "PublishDiagnostics Notification"
 	applyEdit      = peer.Method[ApplyEditParams, ApplyEditResult]("workspace/applyEdit") // "Applies a WorkspaceEdit"; the editor handles it
@@ -176,10 +175,6 @@ type TextEdit struct {
 
 type ApplyEditResult struct {
 	Applied bool `json:"applied"`
-}
-
-type CancelParams struct {
-	ID int64 `json:"id"`
 }
 
 // ProgressParams tell how far the call is that had the token.

@@ -34,7 +34,7 @@ const wantScreen = `──▶ from the editor to the server, ◀── from the 
 ◀──   partial result                  1 more
 ◀──   result                          8 in all
 ◀──   $/progress                      report 1 file of very many
-──▶ $/cancelRequest                   id 5
+──▶ $/cancelRequest                   enough
 ──▶ workspace/symbol                  answered with -32800, request cancelled
 ──▶ workspace/executeCommand          spelling.fix
 ◀──   $/progress                      begin  workspace/executeCommand

@@ -41,25 +41,18 @@ func (e *editor) search(ctx context.Context) error {
 	return nil
 }
 
-// giveUp stops a search that takes too long. The end of ctx would do that as well,
-// but then nobody waits for the answer, and here that is what matters: the protocol
-// has a call that was cancelled answered all the same ("Cancellation Support").
+// giveUp stops a search that takes too long, and waits for its answer: the protocol has
+// a call that was cancelled answered all the same ("Cancellation Support"). Where nobody
+// cares for that, ctx would do.
 func (e *editor) giveUp(ctx context.Context) error {
-	var id int64
-	var failed error
-	_, err := symbols.Call(ctx, e.conn, SymbolParams{Query: correct},
-		peer.Extend(func(x *peer.Extension) error {
-			id = x.ID
-			return nil
-		}),
+	enough, cancel := context.WithCancel(ctx)
+	defer cancel()
+	_, err := symbols.Call(ctx, e.conn, SymbolParams{Query: correct}, peer.CancelBy(enough),
 		peer.OnProgress(func(p peer.Progress) {
 			e.screen.Line(screen.In, "  "+string(progress), "report %s", p.Message)
-			failed = cancelRequest.Notify(ctx, e.conn, CancelParams{id})
-			e.screen.Line(screen.Out, string(cancelRequest), "id %d", id)
+			e.screen.Line(screen.Out, "$/cancelRequest", "enough")
+			cancel()
 		}))
-	if failed != nil {
-		return failed
-	}
 	return e.refused(string(symbols), err, peer.Cancelled)
 }
 

@@ -94,8 +94,6 @@ func (s *server) command(ctx context.Context, in CommandParams) (out Fixed, err 
 
 // report tells the caller of a handler how far it is, if it wants to know.
 func report(ctx context.Context, p peer.Progress) error {
-	if to, ok := peer.ProgressFrom(ctx); ok {
-		return to.Report(p)
-	}
-	return nil
+	to, _ := peer.ProgressFrom(ctx)
+	return to.Report(p)
 }

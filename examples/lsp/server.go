@@ -49,8 +49,8 @@ func (s *server) options() *peer.Options {
 	symbols.Handle(&reg, s.symbols)
 	executeCommand.Handle(&reg, s.command)
 	digest.Handle(&reg, s.digest)
-	shutdown.Handle(&reg, s.end, peer.OptionalParams())
-	exit.Handle(&reg, s.leave, peer.OptionalParams())
+	shutdown.Handle(&reg, s.end)
+	exit.Handle(&reg, s.leave)
 	return &peer.Options{
 		Handler: &reg,
 		Profile: profile.LSP317(),

@@ -32,10 +32,10 @@ func newClient(offer string, stdout io.Writer) *client {
 // methods are what the server may ask and tell.
 func (c *client) methods() *peer.Registry {
 	var reg peer.Registry
-	ping.Handle(&reg, pong, peer.OptionalParams())
+	ping.Handle(&reg, pong)
 	elicit.Handle(&reg, c.elicit)
 	logMessage.Handle(&reg, c.log)
-	toolsChanged.Handle(&reg, c.toolsChanged, peer.OptionalParams())
+	toolsChanged.Handle(&reg, c.toolsChanged)
 	return &reg
 }
 

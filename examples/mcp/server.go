@@ -46,9 +46,9 @@ func of[In, Out any](f func(s *session, ctx context.Context, in In) (Out, error)
 // with ctx.
 func (s *server) options(ctx context.Context) *peer.Options {
 	var reg peer.Registry
-	ping.Handle(&reg, pong, peer.OptionalParams())
+	ping.Handle(&reg, pong)
 	initialize.Handle(&reg, of((*session).initialize))
-	initialized.Handle(&reg, func(context.Context, any) error { return nil }, peer.OptionalParams())
+	initialized.Handle(&reg, func(context.Context, any) error { return nil })
 	setLevel.Handle(&reg, of((*session).setLevel))
 	listTools.Handle(&reg, of((*session).listTools), peer.OptionalParams())
 	callTool.Handle(&reg, of((*session).callTool))

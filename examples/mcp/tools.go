@@ -127,8 +127,6 @@ func extendTool() tool {
 
 // report tells the caller of a tool how far it is, if it wants to know.
 func report(ctx context.Context, done, total int, message string) error {
-	if to, ok := peer.ProgressFrom(ctx); ok {
-		return to.Report(peer.Progress{Done: float64(done), Total: float64(total), Message: message})
-	}
-	return nil
+	to, _ := peer.ProgressFrom(ctx)
+	return to.Report(peer.Progress{Done: float64(done), Total: float64(total), Message: message})
 }
