@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/duetrpc/duet/codec"
 )
@@ -36,7 +37,12 @@ func (c *Conn) additionsOf(ctx context.Context, isCall bool) (*additions, error)
 		a.also = append(a.also, timeoutMember(time.Until(deadline)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(meta)) {
-		if err := codec.Check(meta[name], &c.valueRules); err != nil {
+		if !utf8.ValidString(name) {
+			return nil, fmt.Errorf("%w: _meta %q is not UTF-8", ErrParams, name)
+		}
+		rules := c.valueRules
+		rules.Depth = max(1, rules.Depth-1) // params, and _meta in them
+		if err := codec.Check(meta[name], &rules); err != nil {
 			return nil, fmt.Errorf("%w: _meta %q: %w", ErrParams, name, err)
 		}
 		to := &a.also
@@ -60,6 +66,9 @@ func (a *additions) addTo(params []byte) ([]byte, error) {
 		return params, nil
 	}
 	own := codec.Find(params, metaMember)
+	if string(own) == "null" {
+		own = nil
+	}
 	if own != nil && own[0] != '{' {
 		return nil, fmt.Errorf("%w: their _meta is no object", ErrNoPlace)
 	}

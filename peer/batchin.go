@@ -73,14 +73,20 @@ func (c *Conn) receiveBatch(env *codec.Envelope, buf *buffer) {
 	}
 }
 
-// ownBuffer moves the params of m to a buffer of their own: a notification in the
+// ownBuffer moves what is kept of m to a buffer of its own: a notification in the
 // queue must not keep a whole array in memory.
 func (c *Conn) ownBuffer(m *codec.Message) *buffer {
-	own := c.buffers.get(len(m.Params))
-	own.b = append(own.b, m.Params...)
-	if m.Params != nil {
-		m.Params = own.b
+	text := m.Text
+	if !c.opts.TopLevelTrace {
+		text = nil
 	}
+	n := len(m.Params)
+	own := c.buffers.get(n + len(text))
+	own.b = append(append(own.b, m.Params...), text...)
+	if m.Params != nil {
+		m.Params = own.b[:n:n]
+	}
+	m.Text = own.b[n:]
 	return own
 }
 

@@ -223,7 +223,7 @@ func (c *Conn) waitOn(ctx context.Context, call ownCall, updates *updates) {
 		case 0:
 			return
 		case 1:
-			updates.deliver()
+			updates.deliver(ctx)
 		case 2:
 			end = nil
 			c.giveUp(call.slot, cancel)
@@ -246,7 +246,7 @@ func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply], updates *upd
 		return reply{}, err
 	}
 	if updates != nil {
-		updates.deliver()
+		updates.deliver(ctx)
 	}
 	if err := c.awaitOrder(ctx, rep.barrier, len(rep.buf.b)); err != nil {
 		rep.buf.release()

@@ -103,6 +103,7 @@ type Conn struct {
 	served   served
 	order    order
 	yielders map[int64]*requestContext // by own call: the notification that waits in it; nil until needed
+	reserved atomic.Int64              // by Reserve
 	yielding atomic.Int64              // how many those are, for who need not wait for mu to see that there are none
 
 	isDraining atomic.Bool // draining is not nil

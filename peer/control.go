@@ -54,11 +54,11 @@ func (s *controls) add(method, name string, token codec.Key, f func(*codec.Objec
 		return nil, ErrToken
 	}
 	m.tokens[token] = f
-	return func() {
+	return sync.OnceFunc(func() { // later the token may be another's
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.tokens, token)
-	}, nil
+	}), nil
 }
 
 // of returns the control of method, which it makes where there is none.

@@ -16,7 +16,10 @@ const timeoutName = "io.github.duetrpc/timeout"
 const maxTimeout = 10 * 365 * 24 * time.Hour
 
 func timeoutMember(left time.Duration) codec.Member {
-	ms := max(0, (left+time.Millisecond-1)/time.Millisecond)
+	ms := max(0, left/time.Millisecond)
+	if left > ms*time.Millisecond {
+		ms++ // rounding up by adding would pass what a Duration holds
+	}
 	return codec.Member{Name: timeoutName, Value: strconv.AppendInt(nil, int64(ms), 10)}
 }
 

@@ -33,6 +33,7 @@ func TestDefaultLimits(t *testing.T) {
 		Notifications:     8192,
 		NotificationBytes: 16 << 20,
 		QueueBytes:        1 << 20,
+		StreamBytes:       16 << 20,
 		OrderWait:         5 * time.Second,
 		WriteTimeout:      10 * time.Second,
 		Connections:       10000,
@@ -40,7 +41,7 @@ func TestDefaultLimits(t *testing.T) {
 	if got := (peer.Limits{}).WithDefaults(); got != want {
 		t.Errorf("Limits{}.withDefaults() = %+v, want %+v", got, want)
 	}
-	own := peer.Limits{1 << 10, 1, 2, 3, 4, 5, 6, 7, 4 << 10, 8, 9, 10}
+	own := peer.Limits{1 << 10, 1, 2, 3, 4, 5, 6, 7, 4 << 10, 8, 9, 10, 11}
 	if got := own.WithDefaults(); got != own {
 		t.Errorf("Limits of one's own = %+v, want %+v", got, own)
 	}

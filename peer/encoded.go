@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/duetrpc/duet/codec"
@@ -10,7 +11,7 @@ import (
 // protocol and have to know its size before. It ends with Send or Drop, one of which
 // has to be called.
 type Encoded struct {
-	// Size is that of the JSON text of the value, in bytes.
+	// Size is that of the JSON text of the value, in bytes, without space around it.
 	Size int
 
 	c *Conn
@@ -34,7 +35,7 @@ func (c *Conn) Encode(method string, before []byte, value any, after []byte) (e 
 	if err := c.encodeValue(buf, value); err != nil {
 		return e, &jsonError{"params", err}
 	}
-	e.Size = len(buf.b) - at
+	e.Size = len(bytes.Trim(buf.b[at:], " \t\r\n")) // raw JSON may have space around it
 	buf.b = codec.Close(append(buf.b, after...))
 	if n, most := int64(len(buf.b)), c.opts.Limits.MessageBytes; n > most {
 		return e, &LimitError{What: "MessageBytes", Limit: most, Got: n}
@@ -46,7 +47,8 @@ func (c *Conn) Encode(method string, before []byte, value any, after []byte) (e 
 	return e, nil
 }
 
-// Send queues the notification, as [Conn.Notify] does.
+// Send queues the notification, as [Conn.Notify] does, and also while the connection
+// shuts down.
 func (e *Encoded) Send(ctx context.Context) error { return e.send(ctx, false) }
 
 // Now is Send for what the other end waits for: where nothing is queued, and the
@@ -55,7 +57,12 @@ func (e *Encoded) Now(ctx context.Context) error { return e.send(ctx, true) }
 
 func (e *Encoded) send(ctx context.Context, now bool) error {
 	c := e.c
-	err := c.mayCall(ctx, requestOf(ctx))
+	// While the connection shuts down this goes on: it belongs to calls that are waited
+	// for.
+	err := c.endCause()
+	if err == nil && ctx.Err() != nil {
+		err = contextError(ctx)
+	}
 	if err == nil {
 		if e.m.room, err = c.acquire(ctx, len(e.m.buf.b)); err == nil {
 			if err = c.push(&e.m, now); err == nil {

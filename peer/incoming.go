@@ -126,6 +126,7 @@ func (c *Conn) admit(m *codec.Message, buf *buffer, batch *batchReply) (passed b
 			c.refuse(Event{Kind: RefusedMessage, Method: e.known(), Err: errors.New("peer: id is in use by a call in flight")}, batch)
 		}
 		c.reply(m.ID, refusal, batch)
+		r.ctx.handlerReturned() // its deadline must not be waited for
 		c.buffers.putRequest(r)
 		return false
 	}
@@ -236,6 +237,9 @@ func (c *Conn) answerOnce(t *text, err error) {
 	if silent {
 		c.ends(r, false)
 		if r.batch != nil {
+			c.mu.Lock()
+			r.ctx.in = nil // otherwise done when its place is freed
+			c.mu.Unlock()
 			c.tell(r, context.Canceled)
 			r.batch.skip(r.id)
 			return
@@ -285,8 +289,8 @@ func (c *Conn) free(r *incoming) (alone bool) {
 
 // Answered has f called once the answer to the call whose handler ctx belongs to is
 // queued, so that what f sends comes after it; with the error that kept it from being
-// sent where it was not, context.Canceled where the profile wants silence. f runs in the handler's goroutine, and must not wait for what
-// the call holds up. Answered reports false, and f is not called, for any other context
+// sent where it was not, context.Canceled where the profile wants silence. The handler's
+// goroutine waits for f, which must not wait for what the call holds up. Answered reports false, and f is not called, for any other context
 // and once the handler has returned.
 func Answered(ctx context.Context, f func(error)) bool {
 	own := requestOf(ctx)
@@ -304,16 +308,16 @@ func Answered(ctx context.Context, f func(error)) bool {
 
 // tell calls what was given to Answered.
 func (c *Conn) tell(r *incoming, err error) {
-	if r.after == nil { // nobody adds to it once the handler has returned
-		return
+	for _, f := range r.after { // the handler has returned, and nobody adds to it any more
+		told := make(chan struct{})
+		if c.spawn(func() { // which user code may end (runtime.Goexit)
+			defer close(told)
+			c.guard("Answered", func() { f(err) })
+		}) {
+			<-told
+		}
 	}
-	c.mu.Lock()
-	after := r.after
 	r.after = nil
-	c.mu.Unlock()
-	for _, f := range after {
-		c.guard("Answered", func() { f(err) })
-	}
 }
 
 // answered ends the life of a call, whose answer is queued unless there is an error.

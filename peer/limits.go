@@ -48,6 +48,11 @@ type Limits struct {
 	// Others wait for room.
 	QueueBytes int64
 
+	// StreamBytes is the number of bytes that handlers may be sent beside the params
+	// of their calls, as items of a caller's are, and that they have not taken. Default 16
+	// MiB. See [Conn.Reserve].
+	StreamBytes int64
+
 	// OrderWait bounds how long a call, or an answer, waits for the
 	// notifications that arrived before it. Default 5 s. Answers that wait hold
 	// at most InFlightBytes; one more goes on at once.
@@ -73,6 +78,7 @@ func (l Limits) withDefaults() Limits {
 	l.Notifications = or(l.Notifications, 8192)
 	l.NotificationBytes = or(l.NotificationBytes, 16<<20)
 	l.QueueBytes = or(l.QueueBytes, 1<<20)
+	l.StreamBytes = or(l.StreamBytes, 16<<20)
 	l.OrderWait = or(l.OrderWait, 5*time.Second)
 	l.WriteTimeout = or(l.WriteTimeout, 10*time.Second)
 	l.Connections = or(l.Connections, 10000)
@@ -94,6 +100,7 @@ func (l Limits) validate() error {
 		{"Notifications", int64(l.Notifications), 1},
 		{"NotificationBytes", l.NotificationBytes, 1},
 		{"QueueBytes", l.QueueBytes, 4 << 10},
+		{"StreamBytes", l.StreamBytes, 1},
 		{"OrderWait", int64(l.OrderWait), 1},
 		{"WriteTimeout", int64(l.WriteTimeout), 1},
 		{"Connections", int64(l.Connections), 1},

@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/duetrpc/duet/codec"
@@ -34,13 +33,16 @@ type metaKey struct{}
 // before all of them what the params have there themselves. Params that are an array
 // carry nothing, and absent ones become an object. m is copied.
 func WithMeta(ctx context.Context, m Meta) context.Context {
-	all := maps.Clone(m)
+	all := make(Meta, len(m))
+	for name, value := range m {
+		all[name] = slices.Clone(value)
+	}
 	for name, value := range outgoingMeta(ctx) {
-		if _, ok := all[name]; !ok && all != nil {
+		if _, ok := all[name]; !ok {
 			all[name] = value
 		}
 	}
-	if all == nil {
+	if len(m) == 0 {
 		return ctx
 	}
 	return context.WithValue(ctx, metaKey{}, all)
@@ -98,7 +100,7 @@ func withRequest(ctx context.Context, f func(r *incoming)) {
 	c := own.c
 	c.mu.Lock()
 	r := own.in
-	if r == nil {
+	if r == nil || own.isOver() {
 		c.mu.Unlock()
 		return
 	}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"iter"
 	"strconv"
@@ -183,13 +184,16 @@ func (d *ProgressDialect) object(params *codec.Object) []byte {
 	return params.Find("value")
 }
 
-// deliver calls the function with what is there.
-func (u *updates) deliver() {
+// deliver calls the function with what is there, until ctx ends.
+func (u *updates) deliver(ctx context.Context) {
 	u.mu.Lock()
 	texts := u.texts
 	u.texts, u.bytes = nil, 0
 	u.mu.Unlock()
 	for _, text := range texts {
+		if ctx.Err() != nil {
+			return
+		}
 		if p, ok := u.dialect.read(text); ok {
 			u.f(p)
 		}

@@ -55,7 +55,7 @@ func ProgressFrom(ctx context.Context) (*Reporter, bool) {
 	var p *Reporter
 	withRequest(ctx, func(r *incoming) {
 		if token := FindToken(r.req.Params, places); token != nil && !own.notification {
-			p = &Reporter{c: own.c, ctx: ctx, dialect: d, title: r.req.Method, token: slices.Clone(token)}
+			p = &Reporter{c: own.c, ctx: own, dialect: d, title: r.req.Method, token: slices.Clone(token)}
 		}
 	})
 	if p == nil {

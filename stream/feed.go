@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
@@ -35,7 +37,7 @@ func (m Feed[In, Item, Out]) Handle(r *peer.Registry, f func(ctx context.Context
 		if err != nil {
 			return out, err
 		}
-		defer t.remove()
+		defer t.close()
 		t.inbox.grant(ctx)
 		return f(ctx, in, t.all)
 	}, o.handle...)
@@ -47,6 +49,13 @@ type taker[Item any] struct {
 	inbox  *inbox
 	remove func()
 	used   bool
+	over   atomic.Bool // the handler has returned
+}
+
+func (t *taker[Item]) close() {
+	t.over.Store(true)
+	t.remove()
+	t.inbox.conn.Unreserve(t.inbox.reserved.Load())
 }
 
 // taking makes the taker of the handler that ctx belongs to.
@@ -59,12 +68,18 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 	if offer.token == nil || req.Conn.Profile().Progress.Off {
 		return nil, errNoToken
 	}
+	n := req.Conn.Reserve(min(o.window.bytes, 4<<10), o.window.bytes)
+	if n == 0 {
+		return nil, &peer.Error{Code: cmp.Or(req.Conn.Profile().Overloaded, peer.Overloaded), Message: "overloaded"}
+	}
+	o.window.bytes = n
 	bound := o.window // of who has credit there is no more
 	if !o.chosen {
 		bound.items = mostItems
 	}
 	t := &taker[Item]{ctx: ctx, inbox: newInbox(&o, bound, func() {})}
 	b := t.inbox
+	b.reserved.Store(n)
 	b.method, b.granted = wantMethod, amount{}
 	b.bind(req.Conn, slices.Clone(offer.token))
 	token, _ := codec.ParseID(b.token)
@@ -80,6 +95,7 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 		}
 	})
 	if err != nil {
+		req.Conn.Unreserve(n)
 		return nil, &peer.Error{Code: peer.InvalidParams, Message: "invalid params: the token is in use by another stream"}
 	}
 	return t, nil
@@ -88,6 +104,9 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 // all yields the items.
 func (t *taker[Item]) all(yield func(Item, error) bool) {
 	var none Item
+	if t.over.Load() {
+		return
+	}
 	if t.used {
 		yield(none, ErrEnded)
 		return
@@ -96,6 +115,8 @@ func (t *taker[Item]) all(yield func(Item, error) bool) {
 	for {
 		text, last := t.inbox.take()
 		switch {
+		case t.over.Load():
+			return
 		case t.ctx.Err() != nil:
 			yield(none, context.Cause(t.ctx))
 			return
@@ -127,9 +148,11 @@ func (m Feed[In, Item, Out]) Call(ctx context.Context, c peer.Caller, in In, opt
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	all := append(chosen(opts).call, peer.Extend(f.ask))
 	go func() {
+		defer f.cancel(ErrEnded)
+		defer close(f.done)
+		f.err = errGoexit
+		defer func() { f.panicked = recover() }()
 		f.out, f.err = peer.Method[In, Out](m).Call(f.ctx, c, in, all...)
-		close(f.done)
-		f.cancel(ErrEnded)
 	}()
 	return f
 }
@@ -143,9 +166,8 @@ type Feeding[Item, Out any] struct {
 	sender *sender
 	token  []byte
 
-	done chan struct{} // closed when out and err are set
-	out  Out
-	err  error
+	done chan struct{} // closed when what follows is set
+	ended[Out]
 }
 
 // ask makes the call offer items.
@@ -195,12 +217,17 @@ func (f *Feeding[Item, Out]) End() error {
 		return nil
 	}
 	params := object("token", f.token, codec.Member{Name: "end", Value: []byte("true")})
-	return f.sender.conn.Notify(f.ctx, feedMethod, json.RawMessage(params))
+	e, err := f.sender.conn.Encode(feedMethod, nil, json.RawMessage(params), nil)
+	if err != nil {
+		return err
+	}
+	return e.Send(f.ctx)
 }
 
 // Result ends the items, waits for the end of the call and returns how it went.
 func (f *Feeding[Item, Out]) Result() (Out, error) {
 	_ = f.End() // where it cannot be told, the call fails too
 	<-f.done
+	f.raise()
 	return f.out, f.err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duetrpc/duet/codec"
@@ -30,6 +31,8 @@ type inbox struct {
 	least         int64         // items of it, in the beginning
 	overflow      func()        // called once, when the bound is passed
 	wake          chan struct{} // something came; has room for one
+
+	reserved atomic.Int64 // bytes of Limits.StreamBytes; 0 where none are needed
 
 	mu   sync.Mutex
 	text []byte // of items, one after the other
@@ -79,7 +82,7 @@ func (b *inbox) add(item []byte) {
 	case b.last:
 		b.mu.Unlock()
 		return
-	case b.held.items > 0 && !b.bound.atLeast(over):
+	case b.held.items > 0 && !b.bound.atLeast(over), !b.reserve(int64(len(item))):
 		b.full, b.last = true, true
 		b.mu.Unlock()
 		b.overflow()
@@ -90,6 +93,18 @@ func (b *inbox) add(item []byte) {
 		b.mu.Unlock()
 	}
 	b.signal()
+}
+
+// reserve takes what an item that passes alone needs beyond what is reserved, of those
+// that have to. It stays taken until the end.
+func (b *inbox) reserve(size int64) bool {
+	reserved := b.reserved.Load()
+	if reserved == 0 || size <= reserved {
+		return true
+	}
+	n := b.conn.Reserve(size-reserved, size-reserved)
+	b.reserved.Add(n)
+	return n > 0
 }
 
 // finish notes that no more will come.
@@ -173,7 +188,7 @@ func (b *inbox) adapt() {
 	if !b.since.IsZero() {
 		used, took := b.taken.items-b.then, max(now.Sub(b.since), time.Microsecond)
 		rate := used * int64(stretch/time.Microsecond) / int64(took/time.Microsecond)
-		b.window.items = max(b.least, min(rate, 2*b.window.items, mostItems))
+		b.window.items = max(b.least, min(rate, 2*b.window.items, mostItems, b.bound.items))
 	}
 	b.since, b.then = now, b.taken.items
 }

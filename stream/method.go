@@ -103,12 +103,14 @@ func (m Method[In, Item, Out]) Call(ctx context.Context, c peer.Caller, in In, o
 	o := chosen(opts)
 	s := &Stream[Item, Out]{done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	s.inbox = newInbox(&o, o.buffer, func() { s.fail(ErrSlowConsumer) })
+	s.inbox = newInbox(&o, o.buffer, func() { go s.fail(ErrSlowConsumer) }) // a context is not the reader's to end
 	s.inbox.method = creditMethod
 	all := append(slices.Clone(o.call), peer.Extend(s.ask))
 	go func() {
-		out, err := peer.Method[In, Out](m).Call(s.ctx, c, in, all...)
-		s.finish(out, err)
+		defer s.finish()
+		s.err = errGoexit
+		defer func() { s.panicked = recover() }()
+		s.out, s.err = peer.Method[In, Out](m).Call(s.ctx, c, in, all...)
 	}()
 	return s
 }
@@ -124,9 +126,8 @@ type Stream[Item, Out any] struct {
 	mu      sync.Mutex
 	failure error // why this end gave the call up
 
-	done chan struct{} // closed when out and err are set
-	out  Out
-	err  error
+	done chan struct{} // closed when what follows is set
+	ended[Out]
 }
 
 // ask makes the call ask for items.
@@ -161,11 +162,14 @@ func (s *Stream[Item, Out]) fail(err error) {
 		s.failure = err
 	}
 	s.mu.Unlock()
-	s.cancel(fmt.Errorf("%w: %w", err, &peer.CancelError{Reason: err.Error()}))
+	reason := err.Error()
+	if errors.As(err, new(*ItemError)) { // the text of a decoder is nobody else's
+		reason = "stream: an item could not be read"
+	}
+	s.cancel(fmt.Errorf("%w: %w", err, &peer.CancelError{Reason: reason}))
 }
 
-func (s *Stream[Item, Out]) finish(out Out, err error) {
-	s.out, s.err = out, err
+func (s *Stream[Item, Out]) finish() {
 	s.inbox.finish()
 	s.cancel(nil)
 	close(s.done)
@@ -174,6 +178,10 @@ func (s *Stream[Item, Out]) finish(out Out, err error) {
 // outcome waits for the end of the call.
 func (s *Stream[Item, Out]) outcome() (Out, error) {
 	<-s.done
+	s.raise()
+	if s.inbox.overflowed() {
+		return s.out, ErrSlowConsumer
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure != nil && (s.err != nil || s.failure != ErrStopped) { // who stopped too late has the result

@@ -34,7 +34,9 @@ func chosen(opts []Option) options {
 // within 10 ms.
 func Window(items int, bytes int64) Option {
 	refuse("Window", items, bytes)
-	return func(o *options) { o.window, o.chosen = amount{int64(items), bytes}, true }
+	// What is larger than any stream needs must not be larger than a number on the wire.
+	window := amount{min(int64(items), 1<<52), min(bytes, 1<<52)}
+	return func(o *options) { o.window, o.chosen = window, true }
 }
 
 // Buffer bounds what is kept of items that come without credit, of an end that does

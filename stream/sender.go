@@ -52,38 +52,52 @@ func (s *sender) send(ctx context.Context, item any) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.head = s.form.open(s.head, s.sent.items+1)
-	e, err := s.conn.Encode(s.method, s.head, item, s.form.tail)
-	if err != nil {
-		return &ItemError{Err: err}
-	}
-	size := amount{1, int64(e.Size)}
-	if err := s.await(ctx, size); err != nil {
+	for {
+		e, err := s.conn.Encode(s.method, s.head, item, s.form.tail)
+		if err != nil {
+			return &ItemError{Err: err}
+		}
+		size := amount{1, int64(e.Size)}
+		switch err := s.ended(ctx); {
+		case err != nil:
+			e.Drop()
+			return err
+		case !s.limits || s.may(size):
+			if err := e.Send(ctx); err != nil {
+				return err
+			}
+			s.sent = s.sent.plus(size)
+			return nil
+		}
+		// Nothing is kept encoded while it waits, but encoded again after: what nobody takes
+		// must not pile up here.
 		e.Drop()
-		return err
+		if err := s.await(ctx, size); err != nil {
+			return err
+		}
 	}
-	if err := e.Send(ctx); err != nil {
-		return err
+}
+
+// ended is why nothing may leave any more, or nil.
+func (s *sender) ended(ctx context.Context) error {
+	if s.over.Load() {
+		return ErrEnded
 	}
-	s.sent = s.sent.plus(size)
-	return nil
+	return context.Cause(ctx)
 }
 
 // await waits until an item may leave, without taking anything. turn is held.
 func (s *sender) await(ctx context.Context, size amount) error {
-	for {
-		switch {
-		case s.over.Load():
-			return ErrEnded
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case !s.limits || s.may(size):
-			return nil
-		}
+	for !s.may(size) {
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
 		}
+		if err := s.ended(ctx); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // may reports whether there is credit for an item. One that is larger than the whole

@@ -27,8 +27,8 @@ import (
 // The arguments are positional. In is a struct, whose exported fields they are, or a
 // slice. Fields at the end that its JSON leaves out, as omitzero has it, are not sent.
 //
-// Items leave as the connection takes them, without credit; see [Method] for that. The
-// profile has to allow params that are an array.
+// Items are notifications as any other, without credit; see [Method] for that. The profile
+// has to allow params that are an array.
 type Topic[In, Item any] string
 
 // Handle makes f publish the topic to each of its subscribers, in a goroutine of its own
@@ -39,8 +39,7 @@ type Topic[In, Item any] string
 // ctx has the values of the connection. It ends with ErrUnsubscribed, or with the cause
 // the connection ended with. f may use send from several goroutines; it waits while the
 // queue of the connection is full, and returns an error where an item was not sent: the
-// cause of ctx, an *ItemError, ErrEnded after f has returned, or why the connection does
-// not take it.
+// cause of ctx, ErrEnded after f has returned, or that of [peer.Conn.Notify].
 //
 // When f returns the subscription is over. The subscriber is told of an error: of a
 // *peer.Error as it is, of any other, and of a panic, as of a bare -32603.
@@ -58,8 +57,8 @@ func (n Topic[In, Item]) Handle(t *Topics, f func(ctx context.Context, in In, se
 		opts = append(opts, peer.Positional())
 	}
 	peer.Method[In, string](n).Handle(&t.topics, func(ctx context.Context, in In) (string, error) {
-		return t.open(ctx, string(n), func(ctx context.Context, send func(any) error) error {
-			return f(ctx, in, func(item Item) error { return send(item) })
+		return t.open(ctx, string(n), func(ctx context.Context, p *publication) error {
+			return f(ctx, in, func(item Item) error { return p.send(ctx, &push[Item]{p.id, item}) })
 		})
 	}, opts...)
 }

@@ -85,16 +85,15 @@ func (t *Topics) unsubscribe(_ context.Context, req *peer.Request) (any, error) 
 		p.end(ErrUnsubscribed)
 	}
 	t.mu.Unlock()
-	if live { // what is leaving leaves before the answer
-		p.turn.Lock()
-		defer p.turn.Unlock()
+	if live {
+		p.settle() // before the answer
 	}
 	return live, nil
 }
 
 // open makes a subscription of the call whose handler ctx belongs to, and returns its
 // id. It starts when the answer with that is queued.
-func (t *Topics) open(ctx context.Context, topic string, run func(context.Context, func(any) error) error) (string, error) {
+func (t *Topics) open(ctx context.Context, topic string, run func(context.Context, *publication) error) (string, error) {
 	req, ok := peer.RequestFrom(ctx)
 	if !ok || req.IsNotification() {
 		return "", errors.New("stream: nobody waits for the id of a subscription")
@@ -156,33 +155,26 @@ func (t *Topics) remove(p *publication) {
 }
 
 // publish runs the function of a topic for one subscription.
-func (t *Topics) publish(p *publication, run func(context.Context, func(any) error) error) {
+func (t *Topics) publish(p *publication, run func(context.Context, *publication) error) {
 	defer t.remove(p)
 	ctx, returned := context.WithCancelCause(p.ctx)
-	head, err := p.head("result"), errGone
+	err := errGone
 	defer func() {
 		v := recover()
 		if v != nil {
 			err = fmt.Errorf("stream: panic: %v\n%s", v, debug.Stack())
 		}
 		returned(ErrEnded)
+		p.settle()
 		if err != nil && (p.fail(err) || v != nil) && t.Logger != nil {
 			t.Logger.Error("duet: topic failed", slog.String("topic", p.topic), slog.Any("error", forLog(err)))
 		}
 	}()
-	err = run(ctx, func(item any) error { return p.send(ctx, head, item) })
+	err = run(ctx, p)
 }
 
 // errGone is the error of a function that left its goroutine (runtime.Goexit).
 var errGone = errors.New("stream: the function of the topic did not return")
-
-// forLog is err as it may be logged: the text of a JSON encoder may quote an item.
-func forLog(err error) error {
-	if errors.As(err, new(*ItemError)) {
-		return errors.New("stream: an item cannot be sent as JSON")
-	}
-	return err
-}
 
 // publication is one subscription, at the end that publishes.
 type publication struct {
@@ -190,38 +182,41 @@ type publication struct {
 	conn              *peer.Conn
 	ctx               context.Context // ends with it
 	end               context.CancelCauseFunc
-	turn              sync.Mutex // held while one notification is queued
+	leaving           sync.RWMutex // held to read while something is on its way
 }
 
-// head is the params of a notification up to the value of the member.
-func (p *publication) head(member string) []byte {
-	return []byte(`{"subscription":"` + p.id + `","` + member + `":`)
+// push are the params of a notification with an item.
+type push[Item any] struct {
+	Subscription string `json:"subscription"`
+	Result       Item   `json:"result"`
 }
 
 // send sends a notification, unless ctx has ended.
-func (p *publication) send(ctx context.Context, head []byte, value any) error {
-	e, err := p.conn.Encode(p.method, head, value, []byte{'}'})
-	if err != nil {
-		return &ItemError{Err: err}
-	}
-	p.turn.Lock()
-	defer p.turn.Unlock()
-	err = e.Send(ctx)
-	if err != nil && ctx.Err() != nil {
+func (p *publication) send(ctx context.Context, params any) error {
+	p.leaving.RLock()
+	defer p.leaving.RUnlock()
+	err := p.conn.Notify(ctx, p.method, params)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return err
+	return unsent{err}
+}
+
+// settle waits for what is on its way.
+func (p *publication) settle() {
+	p.leaving.Lock()
+	defer p.leaving.Unlock()
 }
 
 // fail tells the subscriber that the publisher failed. It reports whether it told less
 // than there is to tell.
 func (p *publication) fail(err error) (hidden bool) {
 	var e *peer.Error
-	if !errors.As(err, new(*peer.CallError)) && errors.As(err, &e) {
-		err = p.sendError(e)
-		if !errors.As(err, new(*ItemError)) {
-			return false
-		}
+	if !errors.As(err, new(*peer.CallError)) && errors.As(err, &e) && p.sendError(e) == nil {
+		return false
 	}
 	return p.sendError(&peer.Error{Code: peer.InternalError, Message: "internal error"}) == nil
 }
@@ -234,5 +229,21 @@ func (p *publication) sendError(e *peer.Error) error {
 	if e.Data != nil {
 		members = append(members, codec.Member{Name: "data", Value: e.Data})
 	}
-	return p.send(p.ctx, p.head("error"), json.RawMessage(codec.AppendObject(nil, nil, members)))
+	return p.send(p.ctx, json.RawMessage(codec.AppendObject(nil, nil, []codec.Member{
+		{Name: "subscription", Value: codec.AppendString(nil, p.id)},
+		{Name: "error", Value: codec.AppendObject(nil, nil, members)},
+	})))
+}
+
+// unsent is why an item was not sent. Its text may quote the item.
+type unsent struct{ error }
+
+func (e unsent) Unwrap() error { return e.error }
+
+// forLog is err as it may be logged.
+func forLog(err error) error {
+	if errors.As(err, new(unsent)) {
+		return errors.New("stream: an item was not sent")
+	}
+	return err
 }
