@@ -198,12 +198,6 @@ func TestMismatch(t *testing.T) {
 			return result, err
 		})
 	}
-	// silent keeps the server from sending one kind of notification.
-	silent := func(kind string) func(*peer.Options) {
-		return func(opts *peer.Options) {
-			opts.Outgoing = append(opts.Outgoing, func(c peer.Caller) peer.Caller { return quiet{c, kind} })
-		}
-	}
 	tests := map[string]struct {
 		change func(*peer.Options)
 		want   string
@@ -214,7 +208,7 @@ func TestMismatch(t *testing.T) {
 		},
 		"takes calls before initialize": {
 			func(opts *peer.Options) { opts.Profile.Opening = peer.Opening{} },
-			"tools/list was served, and was to be refused with -32600",
+			"tools/list was served, and was to be refused",
 		},
 		"takes no ping before initialize": {
 			func(opts *peer.Options) { opts.Profile.Opening.Calls = nil },
@@ -250,17 +244,12 @@ func TestMismatch(t *testing.T) {
 				}
 				return result, nil
 			}),
-			"tools/call was served, and was to be refused with -32602",
-		},
-		"answers what was cancelled": {
-			func(opts *peer.Options) { opts.Profile.Cancel.Silent = false },
-			"watch ended with {Reason:the user has seen enough Answered:true}",
+			"tools/call was served, and was to be refused",
 		},
 		"does not pass the reason on": {
 			func(opts *peer.Options) { opts.Profile.Cancel.Reason = "" },
-			"watch ended with {Reason: Answered:false}",
+			`watch ended with "", want "the user has seen enough"`,
 		},
-		"does not tell of its tools": {silent(string(toolsChanged)), `the server has the tools ["build" "deploy" "watch" "extend"]`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -274,6 +263,37 @@ func TestMismatch(t *testing.T) {
 				t.Errorf("serve() = %v", err)
 			}
 		})
+	}
+}
+
+// An answer to what was cancelled is ignored, and shown.
+func TestLateAnswer(t *testing.T) {
+	defer exampletest.NoGoroutines(t)
+	url, stop := serving(t, func(opts *peer.Options) { opts.Profile.Cancel.Silent = false })
+	var out exampletest.Output
+	err := play(t.Context(), url, newClient(revision, &out), slog.New(slog.DiscardHandler))
+	if want := `"the user has seen enough", answered: true`; err != nil || !strings.Contains(out.String(), want) {
+		t.Errorf("play() = %v, want nil and %q\n%s", err, want, out.String())
+	}
+	if err := stop(); err != nil {
+		t.Errorf("serve() = %v", err)
+	}
+}
+
+// A client that is not told of one more tool waits to be told.
+func TestNotTold(t *testing.T) {
+	defer exampletest.NoGoroutines(t)
+	url, stop := serving(t, func(opts *peer.Options) {
+		opts.Outgoing = append(opts.Outgoing, func(c peer.Caller) peer.Caller { return quiet{c, string(toolsChanged)} })
+	})
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	out := &exampletest.Output{On: "lint can be called now", Do: func() { interrupt(errors.New("stop it")) }}
+	err := play(ctx, url, newClient(revision, out), slog.New(slog.DiscardHandler))
+	if err == nil || err.Error() != "stop it" || strings.Contains(out.String(), "no fault") {
+		t.Errorf("play() = %v, want that the client waits\n%s", err, out.String())
+	}
+	if err := stop(); err != nil {
+		t.Errorf("serve() = %v", err)
 	}
 }
 
