@@ -37,6 +37,9 @@ func (c *Conn) additionsOf(ctx context.Context, isCall bool) (*additions, error)
 		a.also = append(a.also, timeoutMember(time.Until(deadline)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(meta)) {
+		if bounded && name == timeoutName {
+			continue
+		}
 		if !utf8.ValidString(name) {
 			return nil, fmt.Errorf("%w: _meta %q is not UTF-8", ErrParams, name)
 		}

@@ -290,8 +290,9 @@ func (c *Conn) free(r *incoming) (alone bool) {
 // Answered has f called once the answer to the call whose handler ctx belongs to is
 // queued, so that what f sends comes after it; with the error that kept it from being
 // sent where it was not, context.Canceled where the profile wants silence. The handler's
-// goroutine waits for f, which must not wait for what the call holds up. Answered reports false, and f is not called, for any other context
-// and once the handler has returned.
+// goroutine waits for f, which must not wait for what the call holds up. Answered
+// reports false, and f is not called, for any other context and once the handler has
+// returned.
 func Answered(ctx context.Context, f func(error)) bool {
 	own := requestOf(ctx)
 	if own == nil || own.notification {
