@@ -17,7 +17,7 @@ type sender struct {
 	form   form
 
 	turn sync.Mutex // held while one item is on its way; guards what follows
-	head []byte     // of it
+	head []byte     // of it, where items are numbered
 	sent amount
 	seen amount // of granted
 
@@ -39,43 +39,57 @@ type form struct {
 	tail  []byte
 }
 
-// open returns what stands before item number n. It may use dst.
+// open returns what stands before item number n, where they are numbered. It uses dst.
 func (f *form) open(dst []byte, n int64) []byte {
-	if f.count == nil {
-		return f.head
-	}
 	return append(strconv.AppendInt(append(dst[:0], f.head...), n, 10), f.count...)
 }
 
 // send sends one item as soon as there is credit for it.
 func (s *sender) send(ctx context.Context, item any) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	s.head = s.form.open(s.head, s.sent.items+1)
 	for {
-		e, err := s.conn.Encode(s.method, s.head, item, s.form.tail)
-		if err != nil {
-			return &ItemError{Err: err}
-		}
-		size := amount{1, int64(e.Size)}
-		switch err := s.ended(ctx); {
-		case err != nil:
-			e.Drop()
-			return err
-		case !s.limits || s.may(size):
-			if err := e.Send(ctx); err != nil {
-				return err
-			}
-			s.sent = s.sent.plus(size)
-			return nil
-		}
-		// Nothing is kept encoded while it waits, but encoded again after: what nobody takes
-		// must not pile up here.
-		e.Drop()
-		if err := s.await(ctx, size); err != nil {
+		if sent, err := s.try(ctx, item); sent || err != nil {
 			return err
 		}
 	}
+}
+
+// try sends an item if there is credit for it, or waits until there is. Items are encoded
+// before their turn, since that runs code of the user's, unless their turn is written in
+// them. Nothing is kept encoded while it waits, but encoded again after: what nobody
+// takes must not pile up here.
+func (s *sender) try(ctx context.Context, item any) (sent bool, err error) {
+	first := s.form.count != nil
+	if first {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+	}
+	head := s.form.head
+	if first {
+		s.head = s.form.open(s.head, s.sent.items+1)
+		head = s.head
+	}
+	e, err := s.conn.Encode(s.method, head, item, s.form.tail)
+	if err != nil {
+		return false, &ItemError{Err: err}
+	}
+	if !first {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+	}
+	size := amount{1, int64(e.Size)}
+	if err = s.ended(ctx); err == nil && s.limits && !s.may(size) {
+		e.Drop()
+		return false, s.await(ctx, size)
+	}
+	if err != nil {
+		e.Drop()
+		return false, err
+	}
+	if err := e.Send(ctx); err != nil {
+		return false, err
+	}
+	s.sent = s.sent.plus(size)
+	return true, nil
 }
 
 // ended is why nothing may leave any more, or nil.
