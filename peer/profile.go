@@ -76,7 +76,7 @@ func (p *Profile) shuttingDown() codec.Code { return or(p.ShuttingDown, Shutting
 // the section that only a handler can decide on.
 func (p *Profile) reserved(code codec.Code) bool {
 	return -32768 <= code && code <= -32000 && code != codec.InvalidParams &&
-		code != p.cancelled() && !slices.Contains(p.Codes, code)
+		code != p.cancelled() && code != p.overloaded() && code != p.shuttingDown() && !slices.Contains(p.Codes, code)
 }
 
 // or returns v, or otherwise if v is its zero value.

@@ -45,5 +45,12 @@
 //   - an error with [peer.ErrNoPlace]: the profile, or params that are an array, have
 //     no place for a stream, and nothing was sent.
 //
+// # Subscriptions
+//
+// [Topics] serve subscriptions in the shape that nodes of Ethereum have: a call returns an
+// id, notifications with it follow, and none comes before it. A [Subscriber] gets
+// them. They have no credit: an end that does not keep up loses its subscription, with
+// [ErrSlowConsumer], and nothing in silence.
+//
 // What travels is written down in docs/streams.md, for ends that are not duet.
 package stream

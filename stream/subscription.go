@@ -65,9 +65,9 @@ func (n Topic[In, Item]) Handle(t *Topics, f func(ctx context.Context, in In, se
 
 // Subscribe asks the other end of the connection of s for the topic. ctx bounds the
 // wait for the answer and nothing after it; where it ends first, the subscription that
-// comes of it all the same is given up. Errors are those of [peer.Conn.Call]. Of the
-// options Calling and Buffer count, and without the latter 20,000 items and 8 MiB of
-// their JSON may wait.
+// comes of it all the same is given up. Of the options Calling and Buffer count; without
+// the latter 20,000 items and 8 MiB of their JSON may wait. The error is that of
+// [peer.Conn.Call], of ctx, or of arguments that have no such form.
 func (n Topic[In, Item]) Subscribe(ctx context.Context, s *Subscriber, in In, opts ...Option) (*Subscription[Item], error) {
 	o := keeping(opts)
 	text, err := s.conn.JSON().Marshal(nil, in)

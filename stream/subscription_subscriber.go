@@ -21,6 +21,7 @@ const (
 	mostWaitingBytes = 8 << 20
 )
 
+// keeping returns what opts say of a subscription. A window it has no use for.
 func keeping(opts []Option) options {
 	return chosen(append([]Option{Window(1, 1), Buffer(mostWaiting, mostWaitingBytes)}, opts...))
 }
@@ -54,8 +55,9 @@ func NewSubscriber(conn *peer.Conn, namespace string) (*Subscriber, error) {
 	return s, nil
 }
 
-// Dropped counts notifications that belonged to no subscription: their id was unknown, or
-// they had neither a result nor an error.
+// Dropped counts notifications that belonged to no subscription, or had neither a result
+// nor an error. What comes while Subscribe waits for an id is kept, up to 20,000 items
+// and 8 MiB in all, and counts once no call is left that it may belong to.
 func (s *Subscriber) Dropped() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

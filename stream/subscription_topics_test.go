@@ -613,7 +613,7 @@ func TestTopicQueueFull(t *testing.T) {
 			}
 			if closed {
 				_ = conn.Close()
-				if err := <-ended; err != peer.ErrClosed {
+				if err := <-ended; !errors.Is(err, peer.ErrClosed) {
 					t.Errorf("send = %v, want the cause of the connection", err)
 				}
 				return
