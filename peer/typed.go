@@ -43,7 +43,7 @@ func (m Method[P, R]) callDirect(ctx context.Context, c *Conn, params P, opts []
 	f, ok := slot.Kept.(*callFrame[P, R])
 	if !ok {
 		f = new(callFrame[P, R])
-		f.pooled = isData(reflect.TypeFor[P]()) && isData(reflect.TypeFor[R]())
+		f.pooled = Reusable(reflect.TypeFor[P]()) && Reusable(reflect.TypeFor[R]())
 	}
 	slot.Kept = nil // until it is known that nobody's values are in it
 	f.params = params
@@ -184,7 +184,7 @@ func (h *typed[P, R]) describe(method string, reg *handling) {
 	t := reflect.TypeFor[P]()
 	reg.params = t
 	reg.framed = h
-	h.pooled = isData(t) && isData(reflect.TypeFor[R]())
+	h.pooled = Reusable(t) && Reusable(reflect.TypeFor[R]())
 	h.open = isReference(reflect.TypeFor[R]())
 	refuseScalar(method, t)
 	h.optional = reg.optional || t.Kind() == reflect.Interface || t.Kind() == reflect.Struct && t.NumField() == 0
@@ -247,21 +247,22 @@ func (h *typed[P, R]) decode(req *Request, params *P) error {
 	return req.Decode(params)
 }
 
-// isData reports whether no method of a user's type gets a pointer into a value of
-// type t while it is encoded or decoded, which it could keep.
-func isData(t reflect.Type) bool {
+// Reusable reports whether no method of a user's type gets a pointer into a value of
+// type t while it is encoded or decoded, which it could keep: then its memory may serve
+// for the next value.
+func Reusable(t reflect.Type) bool {
 	if t == reflect.TypeFor[json.RawMessage]() || t == reflect.TypeFor[time.Time]() {
 		return true
 	}
 	switch t.Kind() {
 	case reflect.Struct:
 		for f := range t.Fields() {
-			if !isData(f.Type) {
+			if !Reusable(f.Type) {
 				return false
 			}
 		}
 	case reflect.Array:
-		if !isData(t.Elem()) {
+		if !Reusable(t.Elem()) {
 			return false
 		}
 	}

@@ -30,6 +30,7 @@ func (m Method[In, Item, Out]) Handle(r *peer.Registry, f func(ctx context.Conte
 		panic("stream: nil handler registered for method " + strconv.Quote(string(m)))
 	}
 	o := chosen(opts)
+	boxes := boxesOf[Item]()
 	peer.Method[In, Out](m).Handle(r, func(ctx context.Context, in In) (out Out, err error) {
 		s, err := answering(ctx)
 		if err == errNoToken && o.optional {
@@ -39,7 +40,11 @@ func (m Method[In, Item, Out]) Handle(r *peer.Registry, f func(ctx context.Conte
 			return out, err
 		}
 		defer s.close()
-		return f(ctx, in, func(item Item) error { return s.send(ctx, item) })
+		return f(ctx, in, func(item Item) error {
+			box := boxes.put(item)
+			defer boxes.free(box)
+			return s.send(ctx, box)
+		})
 	}, o.handle...)
 }
 
@@ -206,12 +211,15 @@ func (s *Stream[Item, Out]) All() iter.Seq2[Item, error] {
 				s.fail(ErrStopped)
 			}
 		}()
+		boxes := boxesOf[Item]()
+		box := boxes.put(none)
 		for text := range s.texts() {
-			var item Item
-			if err := s.inbox.conn.JSON().Unmarshal(text, &item); err != nil {
+			if err := s.inbox.conn.JSON().Unmarshal(text, box); err != nil {
 				s.fail(&ItemError{Err: err})
 				break
 			}
+			item := *box
+			box = boxes.empty(box)
 			if !yield(item, nil) {
 				return
 			}
