@@ -21,12 +21,20 @@ type Object struct {
 }
 
 // ObjectOf returns an Object before its first member.
-func ObjectOf(text []byte) Object {
-	o := Object{next: -1, scan: scanner{text: text, limit: math.MaxInt}}
+func ObjectOf(text []byte) (o Object) {
+	o.Reset(text)
+	return o
+}
+
+// Reset makes o one of text, before its first member; with nil it lets go of the text
+// it had.
+func (o *Object) Reset(text []byte) {
+	o.scan.reset(text)
+	o.scan.limit = math.MaxInt
+	o.Name, o.Value, o.member, o.next = nil, nil, nil, -1
 	if i := space(text, 0); at(text, i) == '{' {
 		o.next = space(text, i+1)
 	}
-	return o
 }
 
 // Next goes on to the next member, and reports whether there is one.

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,10 @@ type control struct {
 
 	mu     sync.Mutex
 	tokens map[codec.Key]func(*codec.Object) // under the zero Key where there is none
+
+	// Most notifications have the token of the one before.
+	literal []byte
+	last    func(*codec.Object) // of literal; nil where that is to be looked for
 }
 
 func (s *controls) add(method, name string, token codec.Key, f func(*codec.Object)) (remove func(), err error) {
@@ -58,6 +63,7 @@ func (s *controls) add(method, name string, token codec.Key, f func(*codec.Objec
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.tokens, token)
+		m.last = nil
 	}), nil
 }
 
@@ -89,22 +95,36 @@ func (s *controls) find(method, params []byte, o *codec.Object) (f func(*codec.O
 	if m == nil {
 		return nil, false
 	}
-	*o = codec.ObjectOf(params)
-	var token codec.Key
-	if m.name != "" {
-		before := 0
-		for o.Next() {
-			if string(o.Name) == m.name { // the first one: what follows is not read twice
-				token, _ = codec.KeyOf(o.Value)
-				break
-			}
-			before++
-		}
-		if before > 0 {
-			*o = codec.ObjectOf(params)
-		}
+	o.Reset(params)
+	if m.name == "" {
+		return m.get(nil), true
 	}
+	var token []byte
+	before := 0
+	for o.Next() {
+		if string(o.Name) == m.name { // the first one: what follows is not read twice
+			token = o.Value
+			break
+		}
+		before++
+	}
+	if before > 0 {
+		o.Reset(params)
+	}
+	return m.get(token), true
+}
+
+// get returns the function for the token as it is written, nil for none.
+func (m *control) get(token []byte) func(*codec.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.tokens[token], true
+	if m.last != nil && bytes.Equal(m.literal, token) {
+		return m.last
+	}
+	key, _ := codec.KeyOf(token)
+	f := m.tokens[key]
+	if f != nil { // its token is not long
+		m.last, m.literal = f, append(m.literal[:0], token...)
+	}
+	return f
 }

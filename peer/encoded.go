@@ -59,11 +59,13 @@ func (e *Encoded) send(ctx context.Context, now bool) error {
 	c := e.c
 	// While the connection shuts down this goes on: it belongs to calls that are waited
 	// for.
-	err := c.endCause()
-	if err == nil && ctx.Err() != nil {
+	var err error
+	switch {
+	case c.ctx.Err() != nil:
+		err = c.endCause()
+	case ctx.Err() != nil:
 		err = contextError(ctx)
-	}
-	if err == nil {
+	default:
 		if e.m.room, err = c.acquire(ctx, len(e.m.buf.b)); err == nil {
 			if err = c.push(&e.m, now); err == nil {
 				return nil

@@ -9,7 +9,7 @@ func (c *Conn) notified(m *codec.Message, buf *buffer) (passed bool) {
 	f, known := c.controls.find(m.Method, m.Params, &c.params)
 	if f != nil {
 		c.guard("Control", func() { f(&c.params) })
-		c.params = codec.Object{} // it must not keep the message alive
+		c.params.Reset(nil) // it must not keep the message alive
 		return false
 	}
 	e := c.entryOf(m.Method)

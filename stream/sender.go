@@ -94,10 +94,13 @@ func (s *sender) try(ctx context.Context, item any) (sent bool, err error) {
 
 // ended is why nothing may leave any more, or nil.
 func (s *sender) ended(ctx context.Context) error {
-	if s.over.Load() {
+	switch {
+	case s.over.Load():
 		return ErrEnded
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
-	return context.Cause(ctx)
+	return nil
 }
 
 // await waits until an item may leave, without taking anything. turn is held.
