@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -37,8 +38,8 @@ func (c *Conn) additionsOf(ctx context.Context, isCall bool) (*additions, error)
 		a.also = append(a.also, timeoutMember(time.Until(deadline)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(meta)) {
-		if bounded && name == timeoutName {
-			continue
+		if c.isOwn(name) {
+			continue // of a request that came, and none of this one's affairs
 		}
 		if !utf8.ValidString(name) {
 			return nil, fmt.Errorf("%w: _meta %q is not UTF-8", ErrParams, name)
@@ -55,6 +56,17 @@ func (c *Conn) additionsOf(ctx context.Context, isCall bool) (*additions, error)
 		*to = append(*to, codec.Member{Name: name, Value: meta[name]})
 	}
 	return a, nil
+}
+
+// isOwn reports whether a member of params._meta is for this library to send: what a
+// handler passes on of its own request must not ask, in the name of that, for progress.
+func (c *Conn) isOwn(name string) bool {
+	if strings.HasPrefix(name, "io.github.duetrpc/") {
+		return true
+	}
+	progress, items := c.opts.Profile.Progress.Places()
+	here := "/" + metaMember + "/" + name
+	return slices.Contains(progress, here) || slices.Contains(items, here)
 }
 
 // addTo returns params with what is added to them. Nil params are none.

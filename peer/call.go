@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 	"unicode/utf8"
 
 	"github.com/duetrpc/duet/codec"
@@ -140,6 +141,11 @@ func (c *Conn) complete(ctx context.Context, call ownCall, params, result any) e
 		return fail(slot.State(), err)
 	}
 	if err := c.takeReply(rep, result); err != nil {
+		// Where both ends have the same deadline the other one's clock may be faster.
+		deadline, bounded := ctx.Deadline()
+		if bounded && !time.Now().Before(deadline) && errors.Is(err, &Error{Code: c.opts.Profile.cancelled()}) {
+			err = context.DeadlineExceeded
+		}
 		return fail(pending.Sent, err)
 	}
 	return nil

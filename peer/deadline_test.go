@@ -2,6 +2,7 @@ package peer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -138,6 +139,28 @@ func TestDeadlineEndToEnd(t *testing.T) {
 		}
 		if got := <-left; got != 3*time.Second {
 			t.Errorf("the handler had %v left, want 3s", got)
+		}
+	})
+}
+
+// Where both clocks end a call at once, the caller's error is that of its own.
+func TestDeadlineOfBoth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw, conn := peertest.Against(t, nil)
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			done := make(chan error, 1)
+			go func() { done <- conn.Call(ctx, "m", nil, nil) }()
+			var id struct{ ID int }
+			_ = json.Unmarshal([]byte(raw.Receive()), &id)
+			time.Sleep(time.Second)
+			raw.Send(cancelled(id.ID))
+			if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("Call() = %v, want its deadline", err)
+			}
+			cancel()
+			synctest.Wait()
+			raw.Waiting()
 		}
 	})
 }

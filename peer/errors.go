@@ -81,9 +81,10 @@ var (
 
 // CallError says why a call has no result. Err is what it was: an *Error if the
 // other end answered with one, the end of the context, the cause the connection
-// ended with, a *LimitError, a *ResponseError, pending.ErrFull where too many own
-// calls wait, ErrShutdown, ErrParams, ErrResult, ErrNoBatch, or what the JSON
-// encoder or decoder said.
+// ended with, a *LimitError, a *ResponseError, a *CancelError where the other end alone
+// takes calls and ended this one, pending.ErrFull where too many own calls wait,
+// ErrShutdown, ErrParams, ErrResult, ErrNoBatch, ErrNoPlace, ErrDirection, or what the
+// JSON encoder or decoder said.
 type CallError struct {
 	Method string
 	Note   string        // given with Note

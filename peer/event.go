@@ -197,8 +197,10 @@ func (e *events) log(ev Event) {
 	}
 	level := slog.LevelWarn
 	switch ev.Kind {
-	case DroppedAnswer, LateResponse, UnknownToken: // what happens when the other end goes, or gave up
+	case DroppedAnswer, UnknownCancel: // what happens when the other end goes, or gives up late
 		level = slog.LevelInfo
+	case LateResponse, UnknownToken: // what follows when this end has given up
+		level = slog.LevelDebug
 	}
 	e.write(level, "duet: "+ev.Kind.String(), attrs...)
 }

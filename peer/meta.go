@@ -31,7 +31,9 @@ type metaKey struct{}
 // WithMeta returns a context whose calls and notifications carry m in their
 // params._meta, beside what ctx's carry already; of one name the newest counts, and
 // before all of them what the params have there themselves. Params that are an array
-// carry nothing, and absent ones become an object. m is copied.
+// carry nothing, and absent ones become an object. m is copied. Members that this library
+// sends itself, the token for progress and those whose names begin with
+// "io.github.duetrpc/", are left out, so that what MetaFrom returned can be passed on.
 func WithMeta(ctx context.Context, m Meta) context.Context {
 	all := make(Meta, len(m))
 	for name, value := range m {

@@ -152,3 +152,19 @@ func TestMetaText(t *testing.T) {
 		t.Errorf("keys = %q", keys)
 	}
 }
+
+// What a handler passes on of its own request asks for nothing in that one's name.
+func TestMetaPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := methods{"m": func(ctx context.Context, req *peer.Request) (any, error) {
+			ctx = peer.WithMeta(ctx, peer.MetaFrom(ctx))
+			return 1, errors.Join(req.Conn.Notify(ctx, "n", nil), req.Conn.Call(ctx, "c", nil, nil, peer.OnProgress(func(peer.Progress) {})))
+		}}.options()
+		raw, _ := peertest.Against(t, opts)
+		raw.Send(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":"p7","io.github.duetrpc/timeout":1000,"io.github.duetrpc/stream":{},"traceparent":"t"}}}`)
+		raw.Want(`{"jsonrpc":"2.0","method":"n","params":{"_meta":{"traceparent":"t"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"c","params":{"_meta":{"progressToken":"p1","traceparent":"t"}}}`)
+		raw.Send(result(1, "1"))
+		raw.Want(result(1, "1"))
+	})
+}

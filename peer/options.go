@@ -56,9 +56,10 @@ type Options struct {
 	// params._meta, going out and coming in, as StreamJsonRpc has it.
 	TopLevelTrace bool
 
-	// Deadlines sends the time that a caller's context has left along with the call,
-	// in params._meta, and ends the context of a handler when the time its caller sent
-	// is over. Where the params are an array it is not sent.
+	// Deadlines sends the time that a caller's context has left along with the call, and
+	// ends the context of a handler when the time its caller sent is over; so both ends
+	// have to set it. It travels as params._meta["io.github.duetrpc/timeout"], a number of
+	// milliseconds, and not where the params are an array.
 	Deadlines bool
 
 	// NoBarrier starts calls, and returns answers, without waiting for the

@@ -24,6 +24,13 @@ var (
 // is never changed.
 var errNoToken = &peer.Error{Code: peer.InvalidParams, Message: "invalid params: no token for the items of the stream"}
 
+// errNoPlace is the answer where the profile has no place for them. It is never changed.
+var errNoPlace = &peer.Error{Code: peer.InvalidParams, Message: "invalid params: the protocol has no place for the items of a stream"}
+
+// errItem is the answer of a handler that returns why an item of its caller could not
+// be read. It is never changed.
+var errItem = &peer.Error{Code: peer.InvalidParams, Message: "invalid params: an item of the stream does not fit"}
+
 // errAgain is why whoever stands between the caller and the connection may not make
 // the call of a stream twice: its items would come twice, too.
 var errAgain = errors.New("stream: the call was made already")

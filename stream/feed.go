@@ -22,7 +22,8 @@ type Feed[In, Item, Out any] string
 
 // Handle registers f as the handler of the method, as [peer.Method.Handle] does. f takes
 // the items in its loop; after the last one, or after an error, the loop ends. The error
-// is the cause of ctx, an *ItemError, or ErrSlowConsumer; the caller has ended its
+// is the cause of ctx, an *ItemError, which is answered with -32602 if f returns it, or
+// ErrSlowConsumer; the caller has ended its
 // items where there is none. f need not take them all. items is used once, by one
 // goroutine, and yields nothing after f has returned.
 //
@@ -65,7 +66,10 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 		return nil, errors.New("stream: a notification brings no items")
 	}
 	offer, _ := offerOf(req.Params, feedName)
-	if offer.token == nil || req.Conn.Profile().Progress.Off {
+	switch {
+	case req.Conn.Profile().Progress.Off:
+		return nil, errNoPlace
+	case offer.token == nil:
 		return nil, errNoToken
 	}
 	n := req.Conn.Reserve(min(o.window.bytes, 4<<10), o.window.bytes)
@@ -131,7 +135,7 @@ func (t *taker[Item]) all(yield func(Item, error) bool) {
 		}
 		var item Item
 		if err := t.inbox.conn.JSON().Unmarshal(text, &item); err != nil {
-			yield(none, &ItemError{Err: err})
+			yield(none, &ItemError{Err: fmt.Errorf("%w: %w", errItem, err)})
 			return
 		}
 		if !yield(item, nil) {
@@ -148,7 +152,12 @@ func (m Feed[In, Item, Out]) Call(ctx context.Context, c peer.Caller, in In, opt
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	all := append(chosen(opts).call, peer.Extend(f.ask))
 	go func() {
-		defer f.cancel(ErrEnded)
+		defer func() {
+			if f.err != nil {
+				f.cancel(fmt.Errorf("%w: %w", ErrEnded, f.err))
+			}
+			f.cancel(ErrEnded)
+		}()
 		defer close(f.done)
 		f.err = errGoexit
 		defer func() { f.panicked = recover() }()

@@ -251,3 +251,30 @@ func TestFeedLoop(t *testing.T) {
 		}
 	})
 }
+
+// An item that the handler cannot read is its caller's mistake, and says no more.
+func TestFeedItemIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := peertest.Pair(t, nil, gathering(nil))
+		f := stream.Feed[ask, string, []int]("collect").Call(t.Context(), a, ask{})
+		_ = f.Send("text")
+		var e *peer.Error
+		if _, err := f.Result(); !errors.As(err, &e) || e.Code != peer.InvalidParams || e.Message != "invalid params: an item of the stream does not fit" {
+			t.Errorf("Result() = %v", err)
+		}
+	})
+}
+
+// Where the profile has no place for items the other end's offer is told so.
+func TestOfferWithoutPlace(t *testing.T) {
+	for _, opts := range []*peer.Options{counting(nil), gathering(nil)} {
+		synctest.Test(t, func(t *testing.T) {
+			opts.Profile = &peer.Profile{Progress: peer.ProgressDialect{Off: true}}
+			raw, _ := peertest.Against(t, opts)
+			for _, method := range opts.Handler.(*peer.Registry).Methods() {
+				raw.Send(`{"jsonrpc":"2.0","id":1,"method":"` + method.Name + `","params":{"_meta":{"io.github.duetrpc/stream":{"token":1},"io.github.duetrpc/feed":{"token":1}}}}`)
+				raw.Want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid params: the protocol has no place for the items of a stream"}}`)
+			}
+		})
+	}
+}

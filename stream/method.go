@@ -33,7 +33,7 @@ func (m Method[In, Item, Out]) Handle(r *peer.Registry, f func(ctx context.Conte
 	boxes := boxesOf[Item]()
 	peer.Method[In, Out](m).Handle(r, func(ctx context.Context, in In) (out Out, err error) {
 		s, err := answering(ctx)
-		if err == errNoToken && o.optional {
+		if o.optional && (err == errNoToken || err == errNoPlace) {
 			return f(ctx, in, nil)
 		}
 		if err != nil {
@@ -67,7 +67,10 @@ func answering(ctx context.Context) (*handlerSender, error) {
 		_, places := d.Places()
 		o.token = peer.FindToken(req.Params, places)
 	}
-	if d.Off || o.token == nil {
+	switch {
+	case d.Off:
+		return nil, errNoPlace
+	case o.token == nil:
 		return nil, errNoToken
 	}
 	s := &handlerSender{sender: sender{

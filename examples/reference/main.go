@@ -1,5 +1,12 @@
 // Command reference serves the methods other implementations test themselves
-// against (see peer/peertest/wire). Its first line of output is the address:
+// against (see peer/peertest/wire), and three for what agents do:
+//
+//	count {n, ms}      reports n steps of progress, ms apart, and returns n
+//	stream {n, bytes}  sends n items {i, data}, with so many bytes of data, and returns n
+//	collect {}         takes the items of its caller, and returns how many they were
+//
+// docs/streams.md has their messages. It has no initialize, nor anything else that opens
+// a session: under every profile the methods can be called at once. Its first line of output is the address:
 //
 //	reference: ws://127.0.0.1:PORT/
 //

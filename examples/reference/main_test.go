@@ -212,6 +212,20 @@ func TestAgentMethods(t *testing.T) {
 				t.Errorf("stream: %d rows, %v", n, failure)
 			}
 
+			feed := stream.Feed[struct{}, int, json.RawMessage]("collect").Call(ctx, conn, struct{}{})
+			for i := range 200 {
+				if err := feed.Send(i); err != nil {
+					if !p.Progress.Off || !errors.Is(err, stream.ErrEnded) || !errors.Is(err, peer.ErrNoPlace) {
+						t.Errorf("collect: Send %d = %v", i, err)
+					}
+					break
+				}
+			}
+			wantN := map[bool]string{true: `{"n":200}`, false: "200"}[p.Rules.ObjectParams]
+			if out, err := feed.Result(); errors.Is(err, peer.ErrNoPlace) != p.Progress.Off || !p.Progress.Off && (err != nil || string(out) != wantN) {
+				t.Errorf("collect: %s, %v", out, err)
+			}
+
 			sleeping, wake := context.WithCancel(ctx)
 			slept := make(chan error, 1)
 			go func() { slept <- conn.Call(sleeping, "sleep", map[string]int{"ms": 3_600_000}, nil) }()

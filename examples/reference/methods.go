@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -145,6 +146,16 @@ func methods(p *peer.Profile) *peer.Registry {
 			}
 		}
 		return wrap("n", in.N), nil
+	})
+	stream.Feed[struct{}, json.RawMessage, any]("collect").Handle(reg, func(_ context.Context, _ struct{}, items iter.Seq2[json.RawMessage, error]) (any, error) {
+		n := 0
+		for _, err := range items {
+			if err != nil {
+				return nil, err
+			}
+			n++
+		}
+		return wrap("n", n), nil
 	})
 	for _, name := range []string{"update", "notify_hello", "notify_sum"} {
 		reg.HandleNotification(name, peer.HandlerFunc(func(context.Context, *peer.Request) (any, error) { return nil, nil }))
