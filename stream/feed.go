@@ -23,9 +23,9 @@ type Feed[In, Item, Out any] string
 // Handle registers f as the handler of the method, as [peer.Method.Handle] does. f takes
 // the items in its loop; after the last one, or after an error, the loop ends. The error
 // is the cause of ctx, an *ItemError, which is answered with -32602 if f returns it, or
-// ErrSlowConsumer; the caller has ended its
-// items where there is none. f need not take them all. items is used once, by one
-// goroutine, and yields nothing after f has returned.
+// ErrSlowConsumer; the caller has ended its items where there is none. f need not take
+// them all. items is used once, by one goroutine, and yields nothing after f has
+// returned.
 //
 // A call that brings no items along is answered with -32602 and does not reach f.
 func (m Feed[In, Item, Out]) Handle(r *peer.Registry, f func(ctx context.Context, in In, items iter.Seq2[Item, error]) (Out, error), opts ...Option) {
@@ -55,6 +55,7 @@ type taker[Item any] struct {
 
 func (t *taker[Item]) close() {
 	t.over.Store(true)
+	t.inbox.finish() // from here on nothing more is reserved
 	t.remove()
 	t.inbox.conn.Unreserve(t.inbox.reserved.Load())
 }
@@ -99,7 +100,7 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 		}
 	})
 	if err != nil {
-		req.Conn.Unreserve(n)
+		b.conn.Unreserve(n)
 		return nil, &peer.Error{Code: peer.InvalidParams, Message: "invalid params: the token is in use by another stream"}
 	}
 	return t, nil

@@ -187,13 +187,14 @@ func (s *Stream[Item, Out]) finish() {
 func (s *Stream[Item, Out]) outcome() (Out, error) {
 	<-s.done
 	s.raise()
-	if s.inbox.overflowed() {
-		return s.out, ErrSlowConsumer
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failure != nil && (s.err != nil || s.failure != ErrStopped) { // who stopped too late has the result
+	switch {
+	case s.failure == ErrStopped && s.err == nil: // too late: there is a result
+	case s.failure != nil:
 		return s.out, s.failure
+	case s.inbox.overflowed(): // and fail is on its way
+		return s.out, ErrSlowConsumer
 	}
 	return s.out, s.err
 }
