@@ -158,8 +158,8 @@ func (m Feed[In, Item, Out]) Call(ctx context.Context, c peer.Caller, in In, opt
 				f.cancel(fmt.Errorf("%w: %w", ErrEnded, f.err))
 			}
 			f.cancel(ErrEnded)
+			close(f.done) // last: who has the result finds that the call has ended
 		}()
-		defer close(f.done)
 		f.err = errGoexit
 		defer func() { f.panicked = recover() }()
 		f.out, f.err = peer.Method[In, Out](m).Call(f.ctx, c, in, all...)

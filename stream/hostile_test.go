@@ -242,8 +242,8 @@ func TestFeedMemory(t *testing.T) {
 		const up = stream.Feed[ask, json.RawMessage, int]("up")
 		var reg peer.Registry
 		up.Handle(&reg, func(context.Context, ask, iter.Seq2[json.RawMessage, error]) (int, error) { <-block; return 0, nil })
-		raw, conn := peertest.Against(t, &peer.Options{Handler: &reg})
-		before, big := heap(), `"`+strings.Repeat("x", 4<<20-200)+`"`
+		raw, conn := peertest.Against(t, &peer.Options{Handler: &reg, Limits: peer.Limits{MessageBytes: 1 << 20, StreamBytes: 4 << 20}})
+		before, big := heap(), `"`+strings.Repeat("x", 1<<20-200)+`"`
 		wanted, refused := 0, 0
 		for i := range 64 {
 			raw.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"up","params":{"n":1,"_meta":{"io.github.duetrpc/feed":{"token":%d}}}}`, i, i))
@@ -257,13 +257,13 @@ func TestFeedMemory(t *testing.T) {
 			raw.Send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"$/stream/feed","params":{"token":%d,"value":%s}}`, i, big))
 		}
 		synctest.Wait()
-		if held := (heap() - before) >> 20; held > 40 || wanted == 0 || conn.Err() != nil {
+		if held := (heap() - before) >> 20; held > 12 || wanted == 0 || conn.Err() != nil {
 			t.Errorf("%d MiB held by %d feeds, %d refused; %v", held, wanted, refused, conn.Err())
 		}
 		close(block)
 		synctest.Wait()
 		raw.Waiting()
-		if n := conn.Reserve(1, 1<<20); n != 1<<20 {
+		if n := conn.Reserve(1, 4<<20); n != 1<<20 {
 			t.Errorf("%d of the bytes were given back", n)
 		}
 	})
