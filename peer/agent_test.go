@@ -390,7 +390,9 @@ func TestCancelBy(t *testing.T) {
 			t.Errorf("Call() = %v, want its context's end", err)
 		}
 		synctest.Wait()
-		raw.Waiting() // one more cancel does no harm
+		if got := raw.Waiting(); len(got) > 0 {
+			t.Errorf("told again with %q", got)
+		}
 	})
 	for name, p := range map[string]*peer.Profile{"off": {Cancel: peer.Cancel{Off: true}}, "exempt": {Cancel: peer.Cancel{Exempt: []string{"m"}}}} {
 		synctest.Test(t, func(t *testing.T) {

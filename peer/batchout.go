@@ -102,7 +102,7 @@ func (c *Conn) takeReplies(ctx context.Context, items []BatchItem, slots []*pend
 			continue
 		}
 		var err error
-		if replies[i], err = c.waitReply(ctx, slot); err != nil {
+		if replies[i], err = c.waitReply(ctx, slot, false); err != nil {
 			items[i].fail(slot.State(), err)
 			cut = err
 			continue

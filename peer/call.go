@@ -135,8 +135,8 @@ func (c *Conn) complete(ctx context.Context, call ownCall, params, result any) e
 	if err := c.send(ctx, slot, &t); err != nil {
 		return fail(slot.State(), err)
 	}
-	c.waitOn(ctx, call, updates)
-	rep, err := c.wait(ctx, slot, updates)
+	told := c.waitOn(ctx, call, updates)
+	rep, err := c.wait(ctx, slot, updates, told)
 	if err != nil {
 		return fail(slot.State(), err)
 	}
@@ -211,11 +211,12 @@ func (c *Conn) send(ctx context.Context, slot *pending.Slot[reply], t *text) err
 }
 
 // waitOn does what is to be done while a call waits: progress is delivered, and the end
-// of the context of CancelBy told. It returns when there is no more to wait for.
-func (c *Conn) waitOn(ctx context.Context, call ownCall, updates *updates) {
+// of the context of CancelBy told, which waitOn reports. It returns when there is no
+// more to wait for.
+func (c *Conn) waitOn(ctx context.Context, call ownCall, updates *updates) (told bool) {
 	cancel := call.choice.cancel
 	if updates == nil && cancel == nil {
-		return
+		return false
 	}
 	var wake, end <-chan struct{}
 	if updates != nil {
@@ -227,11 +228,11 @@ func (c *Conn) waitOn(ctx context.Context, call ownCall, updates *updates) {
 	for {
 		switch call.slot.WaitOr(ctx, wake, end) {
 		case 0:
-			return
+			return told
 		case 1:
 			updates.deliver(ctx)
 		case 2:
-			end = nil
+			end, told = nil, true
 			c.giveUp(call.slot, cancel)
 		}
 	}
@@ -245,9 +246,10 @@ func (c *Conn) giveUp(slot *pending.Slot[reply], ctx context.Context) {
 }
 
 // wait waits for the answer to an own call, and for what has to be handled
-// before it. updates, where they are not nil, are delivered then.
-func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply], updates *updates) (reply, error) {
-	rep, err := c.waitReply(ctx, slot)
+// before it. updates, where they are not nil, are delivered then. Where the other end
+// was told already that the call is given up, it is not told again.
+func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply], updates *updates, told bool) (reply, error) {
+	rep, err := c.waitReply(ctx, slot, told)
 	if err != nil {
 		return reply{}, err
 	}
@@ -262,13 +264,13 @@ func (c *Conn) wait(ctx context.Context, slot *pending.Slot[reply], updates *upd
 }
 
 // waitReply waits for the answer to an own call alone.
-func (c *Conn) waitReply(ctx context.Context, slot *pending.Slot[reply]) (reply, error) {
+func (c *Conn) waitReply(ctx context.Context, slot *pending.Slot[reply], told bool) (reply, error) {
 	rep, err := slot.Wait(ctx)
 	if err != nil {
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			return reply{}, err
 		}
-		if slot.State() != pending.NotSent {
+		if slot.State() != pending.NotSent && !told {
 			c.giveUp(slot, ctx)
 		}
 		return reply{}, contextError(ctx)

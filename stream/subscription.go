@@ -2,12 +2,14 @@ package stream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/duetrpc/duet/codec"
 	"github.com/duetrpc/duet/peer"
@@ -74,7 +76,7 @@ func (n Topic[In, Item]) Subscribe(ctx context.Context, s *Subscriber, in In, op
 	if err != nil {
 		return nil, fmt.Errorf("stream: arguments of topic %q: %w", string(n), err)
 	}
-	params, err := asArray(string(n), text)
+	params, err := asArray(string(n), text, argumentNames(reflect.TypeFor[In]()))
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +111,9 @@ func (s *Subscription[Item]) ID() string {
 func (s *Subscription[Item]) Unsubscribe() error {
 	s.s.end(s.in)
 	<-s.in.ended
+	if s.in.panicked != nil {
+		panic(s.in.panicked)
+	}
 	return s.in.err
 }
 
@@ -163,8 +168,9 @@ func (s *Subscription[Item]) All() iter.Seq2[Item, error] {
 }
 
 // asArray writes the name and the arguments as params. text is the JSON of the latter:
-// the members of an object, the elements of an array, or null for none.
-func asArray(name string, text []byte) (json.RawMessage, error) {
+// the members of an object, the elements of an array, or null for none. Members that
+// have names must come in the order of those, without a gap.
+func asArray(name string, text []byte, names []string) (json.RawMessage, error) {
 	params := codec.AppendString([]byte{'['}, name)
 	switch text = bytes.TrimSpace(text); {
 	case bytes.HasPrefix(text, []byte{'['}):
@@ -176,10 +182,29 @@ func asArray(name string, text []byte) (json.RawMessage, error) {
 	case !bytes.HasPrefix(text, []byte{'{'}) && string(text) != "null":
 		return nil, fmt.Errorf("%w: arguments of topic %q begin with %.1q", peer.ErrParams, name, text)
 	}
-	for o := codec.ObjectOf(text); o.Next(); {
+	i := 0
+	for o := codec.ObjectOf(text); o.Next(); i++ {
+		if names != nil && (i >= len(names) || string(o.Name) != names[i]) {
+			return nil, fmt.Errorf("%w: arguments of topic %q: one before %q is left out", peer.ErrParams, name, o.Name)
+		}
 		params = append(append(params, ','), o.Value...)
 	}
 	return append(params, ']'), nil
+}
+
+// argumentNames are the JSON names of the fields of a struct, in order; nil for any other
+// type.
+func argumentNames(t reflect.Type) (names []string) {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for f := range t.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && f.Tag.Get("json") != "-" {
+			names = append(names, cmp.Or(tag, f.Name))
+		}
+	}
+	return names
 }
 
 // ofArray takes params apart that begin with a string: the name before arguments, or an

@@ -127,24 +127,32 @@ func (s *Subscriber) subscribe(ctx context.Context, params json.RawMessage, o *o
 	s.asking++
 	s.mu.Unlock()
 	type answer struct {
-		in  *intake
-		err error
+		in       *intake
+		err      error
+		panicked any
 	}
 	answers := make(chan answer)
 	go func() {
 		var id json.RawMessage
-		err := s.conn.Call(context.WithoutCancel(ctx), s.namespace+"_subscribe", params, &id, o.call...)
-		in, err := s.answered(id, err, o)
-		select {
-		case answers <- answer{in, err}:
-		case <-ctx.Done():
-			if in != nil {
-				s.end(in)
+		err := errGoexit
+		defer func() { // Options.Outgoing is the user's, and may do anything
+			panicked := recover()
+			in, err := s.answered(id, err, o)
+			select {
+			case answers <- answer{in, err, panicked}:
+			case <-ctx.Done():
+				if in != nil {
+					s.end(in)
+				}
 			}
-		}
+		}()
+		err = s.conn.Call(context.WithoutCancel(ctx), s.namespace+"_subscribe", params, &id, o.call...)
 	}()
 	select {
 	case a := <-answers:
+		if a.panicked != nil {
+			panic(a.panicked)
+		}
 		return a.in, a.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("stream: subscribe: %w", ctx.Err())
@@ -212,12 +220,16 @@ func (s *Subscriber) unsubscribe(in *intake) {
 	}
 	ctx, cancel := context.WithTimeout(s.conn.Context(), unsubscribeWait)
 	defer cancel()
+	in.err = errGoexit
+	defer func() {
+		in.panicked = recover()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.open[in.key] == in {
+			delete(s.open, in.key)
+		}
+	}()
 	in.err = s.conn.Call(ctx, s.namespace+"_unsubscribe", json.RawMessage("["+string(in.id)+"]"), nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[in.key] == in {
-		delete(s.open, in.key)
-	}
 }
 
 // intake is the end of one subscription that its items arrive at.
@@ -228,9 +240,10 @@ type intake struct {
 	early   amount          // what came before id; guarded by Subscriber.mu
 	failure error           // of the publisher; guarded by inbox.mu
 
-	ending atomic.Bool
-	ended  chan struct{} // closed when err is set
-	err    error         // of the call that unsubscribed
+	ending   atomic.Bool
+	ended    chan struct{} // closed when what follows is set
+	err      error         // of the call that unsubscribed
+	panicked any           // what user code panicked with there, or nil
 }
 
 func (s *Subscriber) newIntake(o *options) *intake {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -722,5 +723,82 @@ func TestSubscriberOfNamespace(t *testing.T) {
 		if _, err := stream.NewSubscriber(conn, "net"); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// badCaller panics in one method, or leaves its goroutine.
+type badCaller struct {
+	peer.Caller
+	goexit bool
+	method string
+}
+
+func (b badCaller) Call(ctx context.Context, method string, params, result any, opts ...peer.CallOption) error {
+	switch {
+	case method != b.method:
+		return b.Caller.Call(ctx, method, params, result, opts...)
+	case b.goexit:
+		runtime.Goexit()
+	}
+	panic("outgoing panics")
+}
+
+// Options.Outgoing runs in goroutines of this package, and what it does there shows where
+// somebody waits.
+func TestSubscriptionOutgoing(t *testing.T) {
+	for _, method := range []string{"eth_subscribe", "eth_unsubscribe"} {
+		for _, goexit := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				const top = stream.Topic[struct{}, int]("x")
+				topics := &stream.Topics{Namespace: "eth"}
+				top.Handle(topics, func(ctx context.Context, _ struct{}, _ func(int) error) error { <-ctx.Done(); return nil })
+				var reg peer.Registry
+				topics.Register(&reg)
+				a, _ := peertest.Pair(t, &peer.Options{Outgoing: []func(peer.Caller) peer.Caller{
+					func(c peer.Caller) peer.Caller { return badCaller{c, goexit, method} },
+				}}, &peer.Options{Handler: &reg})
+				s, err := stream.NewSubscriber(a, "eth")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var panicked any
+				func() {
+					defer func() { panicked = recover() }()
+					sub, failure := top.Subscribe(t.Context(), s, struct{}{})
+					if err = failure; err == nil {
+						err = sub.Unsubscribe()
+					}
+				}()
+				if goexit && (err == nil || panicked != nil) || !goexit && panicked != "outgoing panics" {
+					t.Errorf("%s, goexit %t: %v, recovered %v", method, goexit, err, panicked)
+				}
+			})
+		}
+	}
+}
+
+// An argument that is left out before others would move them; that is refused.
+func TestSubscriptionGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type args struct {
+			A int `json:"a,omitzero"`
+			B int `json:"b,omitzero"`
+			c int
+			D int `json:"-"`
+			E string
+		}
+		const top = stream.Topic[args, int]("x")
+		raw, conn := peertest.Against(t, nil)
+		s, err := stream.NewSubscriber(conn, "eth")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := top.Subscribe(t.Context(), s, args{B: 7, c: 1}); !errors.Is(err, peer.ErrParams) {
+			t.Errorf("Subscribe() = %v, want ErrParams", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _ = top.Subscribe(ctx, s, args{A: 1, B: 7, E: "e"})
+		raw.Want(`{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["x",1,7,"e"]}`)
 	})
 }
