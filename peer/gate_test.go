@@ -66,8 +66,10 @@ func TestOpening(t *testing.T) {
 		raw.Want(shut(8))
 		raw.Send(cancelOf(6))
 		raw.Want(cancelled(6))
-		raw.Send(call(9, "m"), "["+call(10, "m")+"]")
-		raw.Want(shut(9), "["+shut(10)+"]")
+		raw.Send(call(9, "m"))
+		raw.Want(shut(9))
+		raw.Send("[" + call(10, "m") + "]")
+		raw.Want("[" + shut(10) + "]")
 		raw.Send("[" + call(11, "open") + "]")
 		raw.Want("[" + result(11, "1") + "]")
 		raw.Send(call(12, "m"))
@@ -119,8 +121,10 @@ func TestOpeningIsSomebodyElses(t *testing.T) {
 		opts := methods{"m": answers(1)}.options()
 		opts.Profile = gatedServer().Profile
 		raw, _ := peertest.Against(t, opts)
-		raw.Send(call(1, "m"), call(2, "open"))
-		raw.Want(result(1, "1"), failure(2, -32601, "method not found"))
+		raw.Send(call(1, "m"))
+		raw.Want(result(1, "1"))
+		raw.Send(call(2, "open"))
+		raw.Want(failure(2, -32601, "method not found"))
 	})
 	// From end to end, the dialling end with handlers of its own.
 	synctest.Test(t, func(t *testing.T) {
@@ -153,13 +157,15 @@ func TestOneWay(t *testing.T) {
 				opts.Profile = &peer.Profile{OneWay: true, OneWayCode: -32601}
 				opts.Accepts = accepts
 				raw, conn := peertest.Against(t, opts)
-				raw.Send(call(1, "m"), "["+call(2, "m")+"]")
-				if accepts {
-					raw.Want(result(1, "1"), "["+result(2, "1")+"]")
-				} else {
+				first, second := result(1, "1"), result(2, "1")
+				if !accepts {
 					no := "this end takes no calls"
-					raw.Want(failure(1, -32601, no), "["+failure(2, -32601, no)+"]")
+					first, second = failure(1, -32601, no), failure(2, -32601, no)
 				}
+				raw.Send(call(1, "m"))
+				raw.Want(first)
+				raw.Send("[" + call(2, "m") + "]")
+				raw.Want("[" + second + "]")
 				if err := conn.Notify(t.Context(), "n", nil); err != nil {
 					t.Errorf("Notify() = %v", err)
 				}
