@@ -9,3 +9,5 @@ require (
 	github.com/lmittmann/tint v1.2.1
 	golang.org/x/sync v0.25.0
 )
+
+require github.com/cenkalti/backoff/v5 v5.0.3

@@ -103,7 +103,7 @@ func (c *Conn) takeReplies(ctx context.Context, items []BatchItem, slots []*pend
 		}
 		var err error
 		if replies[i], err = c.waitReply(ctx, slot, false); err != nil {
-			items[i].fail(slot.State(), err)
+			items[i].fail(c.sentState(slot), err)
 			cut = err
 			continue
 		}

@@ -94,12 +94,12 @@ func (c *Conn) complete(ctx context.Context, call ownCall, params, result any) e
 		t.add = x.add
 	}
 	if err := c.send(ctx, slot, &t); err != nil {
-		return fail(slot.State(), err)
+		return fail(c.sentState(slot), err)
 	}
 	told := c.waitOn(ctx, call, updates)
 	rep, err := c.wait(ctx, slot, updates, told)
 	if err != nil {
-		return fail(slot.State(), err)
+		return fail(c.sentState(slot), err)
 	}
 	if err := c.takeReply(rep, result); err != nil {
 		// Where both ends have the same deadline the other one's clock may be faster.

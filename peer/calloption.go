@@ -7,6 +7,7 @@ type CallOption func(*callOptions)
 
 type callOptions struct {
 	note       string
+	idempotent bool
 	cancel     context.Context // nil where there is none
 	progress   func(Progress)
 	extensions []func(*Extension) error
@@ -18,6 +19,11 @@ func (o *callOptions) extends() bool { return o.progress != nil || len(o.extensi
 // Note adds text of the caller's own to what is logged and reported about the
 // call. It does not leave this end.
 func Note(text string) CallOption { return func(o *callOptions) { o.note = text } }
+
+// Idempotent says that the other end may run the call twice. A [Client] then makes it
+// again on its next connection also where it may have been sent over the one that has
+// ended; progress begins anew with it. A Conn makes no call twice.
+func Idempotent() CallOption { return func(o *callOptions) { o.idempotent = true } }
 
 // chosen returns what opts say.
 func chosen(opts []CallOption) callOptions {

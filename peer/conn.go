@@ -82,6 +82,7 @@ type Conn struct {
 	tryWrite func(msg []byte) (took, flushed bool)                                   // of the transport; nil where it has none
 	readGrow func(context.Context, []byte, func([]byte, int) []byte) ([]byte, error) // likewise
 	yield    func()                                                                  // likewise
+	acks     acknowledger                                                            // the transport; nil where it is none
 	events   events
 	stats    counters
 
@@ -152,6 +153,7 @@ func newConn(t Transport, opts *Options, parent context.Context, pool *buffers, 
 		if t, ok := t.(yielder); ok {
 			c.yield = t.Yield
 		}
+		c.acks, _ = t.(acknowledger)
 		if t, ok := t.(growReader); ok {
 			c.readGrow, c.grow = t.ReadGrow, c.growReading
 		}
@@ -239,6 +241,10 @@ func (c *Conn) Subprotocol() string {
 	}
 	return ""
 }
+
+// Resumes reports whether the connection outlives its socket, as with package resume at
+// both ends: then a call is sent when the other end has acknowledged it.
+func (c *Conn) Resumes() bool { return c.acks != nil }
 
 // end ends the connection. The first cause wins.
 func (c *Conn) end(cause error) {

@@ -79,7 +79,7 @@ func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers
 	}()
 	transport := Transport(ws)
 	if opts.Transport != nil {
-		transport, err = opts.Transport(r, ws)
+		transport, err = opts.Transport(r.WithContext(joinedContext{r.Context(), values}), ws)
 		switch {
 		case err != nil:
 			opts.Logger.Warn("duet: Options.Transport failed", slog.String("remote", r.RemoteAddr), slog.Any("error", err))

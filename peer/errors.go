@@ -123,8 +123,11 @@ func (e *LimitError) Error() string {
 
 // WebSocketClose is how the end of a connection over a bound is told.
 func (e *LimitError) WebSocketClose() (code int, reason string) {
-	if e.What == "MessageBytes" {
+	switch e.What {
+	case "MessageBytes":
 		return 1009, "message too big"
+	case "Connections":
+		return 1013, "too many connections"
 	}
 	return 1008, "over the limit " + e.What
 }

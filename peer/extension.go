@@ -21,7 +21,7 @@ type Extension struct {
 	ID int64
 
 	add     *additions
-	removes []func()
+	removes []func() // run at the end
 }
 
 // Param adds a member to the params of the call, in the place of what the user has
@@ -52,6 +52,9 @@ func (x *Extension) Control(method, name string, token codec.ID, f func(params *
 	return err
 }
 
+// OnEnd has f run when the call is over, in the caller's goroutine, however it ended.
+func (x *Extension) OnEnd(f func()) { x.removes = append(x.removes, f) }
+
 // prepare does what the options of the call say. The updates are nil where it did not
 // ask for progress.
 func (x *Extension) prepare(o *callOptions) (u *updates, err error) {
@@ -69,7 +72,7 @@ func (x *Extension) prepare(o *callOptions) (u *updates, err error) {
 	return u, nil
 }
 
-// end takes the functions of Control away.
+// end takes the functions of Control away, and runs those of OnEnd.
 func (x *Extension) end() {
 	for _, remove := range x.removes {
 		remove()

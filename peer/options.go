@@ -73,9 +73,10 @@ type Options struct {
 	// 403 if it is ErrForbidden; its text is logged and not sent.
 	Authorize func(*http.Request) (context.Context, error)
 
-	// Transport wraps an accepted connection. If it returns nil and no error it
-	// has taken the connection over, Accept returns ErrTaken, and a Server no
-	// longer counts it.
+	// Transport wraps an accepted connection. The context of its request has the
+	// values that Authorize returned. If it returns nil and no error it has taken
+	// the connection over, Accept returns ErrTaken, and a Server no longer counts
+	// it.
 	Transport func(*http.Request, Transport) (Transport, error)
 
 	// WebSocket are the options of the socket, for Dial, Accept and Server.

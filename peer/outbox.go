@@ -31,8 +31,10 @@ type outbox struct {
 
 	sentMessages, sentBytes uint64 // of own requests, for Stats
 
-	spare []outgoingMessage // the writer's
-	msgs  [][]byte          // the writer's
+	// The writer's.
+	spare  []outgoingMessage
+	msgs   [][]byte
+	number uint64 // of the last message that the transport was given
 }
 
 // outgoingMessage is one envelope to write.
@@ -240,16 +242,44 @@ func (c *Conn) pushCancel(own ownCancel) {
 // waits for it any more: then m stays. An array leaves in any case.
 func (m *outgoingMessage) leave() bool { return m.slot == nil || m.slot.Leave() }
 
-// left marks the calls in m as sent and gives the buffer back.
-func (m *outgoingMessage) left() {
+// number counts m, which the transport is given, and tells the calls in it.
+func (c *Conn) number(m *outgoingMessage) {
+	c.out.number++
+	if c.acks == nil {
+		return
+	}
 	if m.slot != nil {
-		m.slot.Left()
+		m.slot.Number.Store(c.out.number)
 	}
 	for _, s := range m.slots {
-		s.Left()
+		s.Number.Store(c.out.number)
+	}
+}
+
+// left marks the calls in m as sent, unless it is for the other end to say that it has
+// them, and gives the buffer back.
+func (c *Conn) left(m *outgoingMessage) {
+	if c.acks == nil {
+		if m.slot != nil {
+			m.slot.Left()
+		}
+		for _, s := range m.slots {
+			s.Left()
+		}
 	}
 	m.buf.release()
 	m.buf = nil
+}
+
+// sentState is how far the request of an own call got.
+func (c *Conn) sentState(slot *pending.Slot[reply]) pending.State {
+	state := slot.State()
+	if state == pending.MaybeSent && c.acks != nil {
+		if n := slot.Number.Load(); n > 0 && n <= c.acks.Acknowledged() {
+			return pending.Sent
+		}
+	}
+	return state
 }
 
 // hold keeps the slots of m, which is about to be queued, from being used again.

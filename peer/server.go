@@ -52,22 +52,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	closed := s.closed
+	closed, full := s.closed, len(s.conns) >= s.opts.Limits.Connections
 	select {
 	case <-c.done: // leave has been called, and found nothing
 	default:
 		s.conns[c] = struct{}{}
 	}
 	s.mu.Unlock()
-	if closed {
+	switch {
+	case closed:
 		c.end(goingAway{})
+	case full:
+		c.end(&LimitError{What: "Connections", Limit: int64(s.opts.Limits.Connections)})
 	}
 }
+
+// spare is how many upgrades may be under way that are not known to be connections.
+const spare = 64
 
 func (s *Server) takePlace() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.places >= s.opts.Limits.Connections {
+	most := s.opts.Limits.Connections
+	if s.opts.Transport != nil {
+		most += spare // an upgrade may belong to a connection that is here, and then needs no place
+	}
+	if s.closed || s.places >= most {
 		return false
 	}
 	s.places++

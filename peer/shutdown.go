@@ -31,9 +31,19 @@ func (c *Conn) shutdown(ctx context.Context, cause error) error {
 	c.mu.Unlock()
 	c.isDraining.Store(true)
 	c.checkDrained()
+	if c.acks != nil && cause == error(goingAway{}) {
+		c.guard("Transport.GoingAway", c.acks.GoingAway)
+	}
 
 	select {
 	case <-drained:
+		if c.acks != nil { // written is not arrived
+			c.guard("Transport.Flush", func() { _ = c.acks.Flush(ctx) })
+		}
+		if ctx.Err() != nil {
+			c.end(cause)
+			return contextError(ctx)
+		}
 	case <-c.ctx.Done():
 	case <-ctx.Done():
 		c.end(cause)

@@ -11,8 +11,9 @@ import (
 // A Transport may have more methods, with the meaning and the signatures that they
 // have in wsconn.Conn: TryWrite, so that a message that goes alone is written by
 // the goroutine that sends it, ReadGrow, so that an idle connection holds no buffer,
-// and Yield, so that answers leave while more is read. They are used only where it
-// has a method Self too, which returns the Transport itself: so one that embeds
+// and Yield, so that answers leave while more is read. One whose messages the other
+// end acknowledges has Acknowledged, Flush and GoingAway, as package resume's does. All
+// of them are used only where it has a method Self too, which returns the Transport itself: so one that embeds
 // another, and with it these methods, gets every message through its own Read and
 // Write.
 type Transport interface {
@@ -50,6 +51,21 @@ type tryWriter interface {
 
 // yielder is a Transport that lets others run between two Reads, if it is told to.
 type yielder interface{ Yield() }
+
+// acknowledger is a Transport that learns what arrived at the other end.
+type acknowledger interface {
+	// Acknowledged is how many of the messages given to Write and TryWrite the
+	// other end has said to have. It is called after the end, too.
+	Acknowledged() uint64
+
+	// Flush waits until that is all of them, until ctx ends, or until there is no
+	// hope.
+	Flush(ctx context.Context) error
+
+	// GoingAway says that the other end has no way back to this one but the
+	// socket there is.
+	GoingAway()
+}
 
 // growReader is a Transport that asks for a buffer when a message has begun to
 // arrive.

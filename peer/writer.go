@@ -16,12 +16,15 @@ func (c *Conn) writeInline(m *outgoingMessage) bool {
 	n := len(m.buf.b)
 	if m.leaving = m.leave(); m.leaving {
 		took, flushed := c.tryOnce(m.buf.b)
+		if took {
+			c.number(m)
+		}
 		if !took || !flushed {
 			m.taken = took
 			return false
 		}
 	}
-	m.left()
+	c.left(m)
 	o.room.give(m.room)
 	o.mu.Lock()
 	o.count(m, n)
@@ -95,7 +98,7 @@ func (c *Conn) write() {
 		}
 		var room, kept int64
 		for i := range queue {
-			queue[i].left()
+			c.left(&queue[i])
 			queue[i].release()
 			room += queue[i].room
 			kept += queue[i].kept
@@ -152,9 +155,11 @@ func (c *Conn) writeAll(queue []outgoingMessage, cancels []ownCancel) error {
 		case m.taken:
 			flush = true
 		case m.leaving || m.leave():
+			c.number(m)
 			msgs = append(msgs, m.buf.b)
 		}
 	}
+	c.out.number += uint64(len(cancels))
 	for _, own := range cancels {
 		msgs = append(msgs, c.opts.Profile.Cancel.message(&c.rules, own))
 	}

@@ -45,6 +45,10 @@ type Slot[R any] struct {
 	// Kept is the caller's own, and stays with the slot from one use to the next.
 	Kept any
 
+	// Number is that of the message the call left in, counted by whoever writes; 0
+	// before. It is of use where the other end tells how many it has.
+	Number atomic.Uint64
+
 	table   *Table[R]
 	began   time.Duration // after the table was made
 	done    chan struct{} // room for one, so that settling never blocks

@@ -131,7 +131,8 @@ func (t *Table[R]) Late(id int64) (Abandoned, bool) {
 }
 
 // Fail ends every waiting call with cause and every later Add too. The first
-// cause stays.
+// cause stays. What has not left by then never will, so that NotSent holds and the
+// call may be made again elsewhere.
 func (t *Table[R]) Fail(cause error) {
 	t.mu.Lock()
 	slots := t.slots
@@ -142,6 +143,7 @@ func (t *Table[R]) Fail(cause error) {
 	cause = t.cause
 	t.mu.Unlock()
 	slots.each(func(_ int64, s *Slot[R]) {
+		s.withdraw()
 		s.err = cause
 		s.done <- struct{}{}
 	})

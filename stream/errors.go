@@ -32,7 +32,8 @@ var errNoPlace = &peer.Error{Code: peer.InvalidParams, Message: "invalid params:
 var errItem = &peer.Error{Code: peer.InvalidParams, Message: "invalid params: an item of the stream does not fit"}
 
 // errAgain is why whoever stands between the caller and the connection may not make
-// the call of a stream twice: its items would come twice, too.
+// the call of a stream at the same time twice, nor once more after an item went or came:
+// items would come twice, too.
 var errAgain = errors.New("stream: the call was made already")
 
 // ItemError says that an item could not be written as JSON, or read from it.

@@ -86,14 +86,14 @@ func taking[Item any](ctx context.Context, o options) (*taker[Item], error) {
 	b := t.inbox
 	b.reserved.Store(n)
 	b.method, b.granted = wantMethod, amount{}
-	b.bind(req.Conn, slices.Clone(offer.token))
+	attempt := b.bind(req.Conn, slices.Clone(offer.token))
 	token, _ := codec.ParseID(b.token)
 	var err error
 	t.remove, err = req.Conn.Control(feedMethod, "token", token, func(params *codec.Object) {
 		for params.Next() {
 			switch {
 			case string(params.Name) == "value":
-				b.add(params.Value)
+				b.add(attempt, params.Value)
 			case string(params.Name) == "end" && string(params.Value) == "true":
 				b.finish()
 			}
@@ -173,7 +173,8 @@ type Feeding[Item, Out any] struct {
 	ctx    context.Context // ends with the call
 	cancel context.CancelCauseFunc
 	wanted chan struct{} // closed when the handler is there to take items; the sender is, too, then
-	sender *sender
+	asked  atomic.Bool   // an attempt at the call is not over, or was wanted
+	sender *sender       // of the last attempt; read when wanted is closed, and so stays
 	token  []byte
 
 	done chan struct{} // closed when what follows is set
@@ -182,20 +183,26 @@ type Feeding[Item, Out any] struct {
 
 // ask makes the call offer items.
 func (f *Feeding[Item, Out]) ask(x *peer.Extension) error {
-	if f.sender != nil {
-		return errAgain
-	}
 	if x.Conn.Profile().Progress.Off {
 		return fmt.Errorf("%w: the profile has none for items", peer.ErrNoPlace)
 	}
+	if !f.asked.CompareAndSwap(false, true) {
+		return errAgain
+	}
 	id := codec.NumberID(x.ID)
 	f.token = id.AppendTo(nil)
-	f.sender = &sender{
+	s := &sender{
 		conn: x.Conn, method: feedMethod, form: formOf("token", f.token, false),
 		limits: true, wake: make(chan struct{}, 1), wanted: f.wanted,
 	}
+	f.sender = s
+	x.OnEnd(func() {
+		if s.unwanted() { // and so nothing was sent
+			f.asked.Store(false)
+		}
+	})
 	x.Meta(feedName, object("token", f.token))
-	return x.Control(wantMethod, "token", id, f.sender.credit)
+	return x.Control(wantMethod, "token", id, s.credit)
 }
 
 // Send sends one item, as soon as the handler has given credit for it. The error is

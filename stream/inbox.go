@@ -41,10 +41,15 @@ type inbox struct {
 	full bool   // the bound was passed, and so no more will come
 	last bool   // no more will come
 
-	// Of who takes them out.
-	conn    *peer.Conn // set before the first item arrives, guarded by mu
-	method  string     // of the credit
+	// Of the attempt at the call, guarded by mu. They stay once an item has arrived.
+	conn    *peer.Conn
 	token   []byte
+	attempt int  // which one it is
+	asks    bool // it is not over
+	got     bool // an item has arrived
+
+	// Of who takes them out.
+	method  string // of the credit
 	at      []byte // items that were taken out
 	atEnds  []int
 	next    int
@@ -63,23 +68,32 @@ func newInbox(o *options, bound amount, overflow func()) *inbox {
 	}
 }
 
-// bind says where items come from, and credit goes. It reports false the second time.
-func (b *inbox) bind(c *peer.Conn, token []byte) bool {
+// bind says where items come from, and credit goes. It returns a number for add and
+// unbind, or 0 where another attempt at the call is not over, or has brought items.
+func (b *inbox) bind(c *peer.Conn, token []byte) (attempt int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.conn != nil {
-		return false
+	if b.asks || b.got {
+		return 0
 	}
-	b.conn, b.token = c, token
-	return true
+	b.conn, b.token, b.asks = c, token, true
+	b.attempt++
+	return b.attempt
 }
 
-// add puts one item in. The reader calls it.
-func (b *inbox) add(item []byte) {
+// unbind says that the attempt is over.
+func (b *inbox) unbind() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asks = false
+}
+
+// add puts one item of an attempt in, which is 0 where nothing was bound. The reader calls it.
+func (b *inbox) add(attempt int, item []byte) {
 	b.mu.Lock()
 	over := b.held.plus(amount{1, int64(len(item))})
 	switch {
-	case b.last:
+	case b.last, attempt != b.attempt: // the reader of an earlier attempt may be late
 		b.mu.Unlock()
 		return
 	case b.held.items > 0 && !b.bound.atLeast(over), !b.reserve(int64(len(item))):
@@ -87,6 +101,7 @@ func (b *inbox) add(item []byte) {
 		b.mu.Unlock()
 		b.overflow()
 	default:
+		b.got = true
 		b.text = append(b.text, item...)
 		b.ends = append(b.ends, len(b.text))
 		b.held = over
@@ -199,13 +214,13 @@ func (b *inbox) grant(ctx context.Context) {
 	all = amount{max(all.items, b.granted.items), max(all.bytes, b.granted.bytes)} // given is given
 	b.mu.Lock()
 	b.tell()
-	conn := b.conn
+	conn, token := b.conn, b.token
 	b.mu.Unlock()
 	if conn == nil || all == b.granted {
 		return
 	}
 	b.granted = all
-	params := json.RawMessage(object("token", b.token, all.members()...))
+	params := json.RawMessage(object("token", token, all.members()...))
 	e, err := conn.Encode(b.method, nil, params, nil)
 	if err == nil {
 		_ = e.Now(ctx) // where the connection, or the call, has ended the wait sees that

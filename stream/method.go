@@ -147,9 +147,11 @@ func (s *Stream[Item, Out]) ask(x *peer.Extension) error {
 	id := codec.NumberID(x.ID)
 	token := id.AppendTo(nil)
 	b := s.inbox
-	if !b.bind(x.Conn, token) {
+	attempt := b.bind(x.Conn, token)
+	if attempt == 0 {
 		return errAgain
 	}
+	x.OnEnd(b.unbind)
 	x.Meta(offerName, object("token", token, b.window.members()...))
 	if progress, items := d.Places(); items[0] != progress[0] { // which that of progress may have
 		x.At(items[0], token)
@@ -158,7 +160,7 @@ func (s *Stream[Item, Out]) ask(x *peer.Extension) error {
 	flat := d.Flat
 	return x.Control(method, name, id, func(params *codec.Object) {
 		if item := itemOf(params, flat); item != nil {
-			b.add(item)
+			b.add(attempt, item)
 		}
 	})
 }

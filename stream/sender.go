@@ -150,6 +150,15 @@ func (s *sender) credit(params *codec.Object) {
 	s.signal()
 }
 
+// unwanted reports whether there never was credit, and has none be the first any more.
+func (s *sender) unwanted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unwanted := s.wanted != nil
+	s.wanted = nil
+	return unwanted
+}
+
 func (s *sender) signal() {
 	select {
 	case s.wake <- struct{}{}:

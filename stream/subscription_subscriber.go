@@ -89,7 +89,7 @@ func (s *Subscriber) push(params *codec.Object) {
 	case in == nil || !says:
 		s.dropped++
 	case result != nil:
-		in.add(result)
+		in.add(0, result) // the call is made once
 	default:
 		in.fail(&peer.CallError{Method: s.namespace + "_subscribe", Sent: pending.Sent, Err: errorOf(failure)})
 		delete(s.open, key)

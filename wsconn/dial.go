@@ -79,6 +79,14 @@ func Dial(ctx context.Context, rawURL string, opts *Options) (*Conn, *http.Respo
 	return c, resp, nil
 }
 
+// CheckURL returns a *DialError for a URL that Dial cannot even try.
+func CheckURL(rawURL string) error {
+	if err := checkURL(rawURL); err != nil {
+		return &DialError{URL: redact(rawURL), Err: err}
+	}
+	return nil
+}
+
 // checkURL rejects what Dial cannot even try, naming the part that is wrong without repeating anything secret.
 func checkURL(raw string) error {
 	u, err := url.Parse(raw)

@@ -36,11 +36,15 @@ var rooms = map[string]room{
 			"golang.org/x/sync", "golang.org/x/time/rate", "github.com/cenkalti/backoff/v5", "github.com/go-json-experiment/json",
 		},
 	},
+	"resume": {
+		ours:    []string{"peer", "wsconn"},
+		outside: []string{"github.com/hashicorp/golang-lru/v2"},
+	},
 	"stream":            {ours: []string{"codec", "peer", "pending"}},
 	"profile":           {ours: []string{"codec", "peer"}, std: []string{"slices"}},
 	"peer/peertest/...": {ours: []string{"codec", "peer"}},
 	"examples/...": {
-		ours:    []string{"codec", "pending", "wsconn", "peer", "profile", "stream", "examples/internal/screen"},
+		ours:    []string{"codec", "pending", "wsconn", "peer", "profile", "stream", "resume", "examples/internal/screen"},
 		outside: []string{"github.com/lmittmann/tint", "golang.org/x/sync"},
 	},
 	"bench":           {ours: []string{"bench/load", "peer"}},

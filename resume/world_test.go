@@ -1,0 +1,156 @@
+package resume_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/resume"
+	"github.com/duetrpc/duet/wsconn"
+)
+
+// world is an accepting end and a network to it, in memory.
+type world struct {
+	t        testing.TB
+	sessions *resume.Sessions
+	opts     *peer.Options // of the accepting end
+
+	mu        sync.Mutex
+	principal string
+	plain     bool        // the network agrees on no subprotocol
+	down      bool        // nobody can dial
+	sockets   []*socket   // of the dialling end, in the order they were dialled
+	conns     []*peer.Conn // of the accepting end, likewise
+	accepting sync.WaitGroup
+}
+
+func newWorld(t testing.TB, o *resume.Options, opts *peer.Options) *world {
+	return &world{t: t, sessions: resume.NewSessions(o), opts: opts, principal: "somebody"}
+}
+
+// socket is a pipe with a subprotocol, that can be cut.
+type socket struct {
+	peer.Transport
+	plain bool
+	once  sync.Once
+	cutAt func(read bool) bool // nil, or whether to cut before a message
+}
+
+func (s *socket) Subprotocol() string {
+	if s.plain {
+		return ""
+	}
+	return resume.Subprotocol
+}
+
+// errCut is how a cut looks at the end that sees it.
+var errCut = &wsconn.CloseError{Code: 1006, Err: errors.New("cut")}
+
+func (s *socket) cut() { _ = s.Close(errCut) }
+
+var errDown = errors.New("the network is down")
+
+// dial makes a socket to the accepting end.
+func (w *world) dial(context.Context) (peer.Transport, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return nil, errDown
+	}
+	a, b := peer.Pipe()
+	here, there := &socket{Transport: a, plain: w.plain}, &socket{Transport: b, plain: w.plain}
+	w.sockets = append(w.sockets, here)
+	principal := w.principal
+	w.accepting.Go(func() { w.accept(there, principal) })
+	return here, nil
+}
+
+// accept is what a Server does.
+func (w *world) accept(s *socket, principal string) {
+	if s.plain {
+		w.serve(s)
+		return
+	}
+	t, err := w.sessions.Accept(peer.WithPrincipal(context.Background(), principal), s)
+	switch {
+	case err != nil:
+		_ = s.Close(err)
+	case t != nil:
+		w.serve(t)
+	}
+}
+
+func (w *world) serve(t peer.Transport) {
+	opts := peer.Options{}
+	if w.opts != nil {
+		opts = *w.opts
+	}
+	opts.Accepts = true
+	c := peer.New(t, &opts)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns = append(w.conns, c)
+}
+
+// cut cuts the newest socket.
+func (w *world) cut() { w.socket().cut() }
+
+func (w *world) socket() *socket {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sockets[len(w.sockets)-1]
+}
+
+func (w *world) setDown(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+}
+
+// conn is the newest connection of the accepting end.
+func (w *world) conn() *peer.Conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.conns[len(w.conns)-1]
+}
+
+func (w *world) count() (sockets, conns int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sockets), len(w.conns)
+}
+
+// client is a client of this world, which ends with the test.
+func (w *world) client(opts *peer.ClientOptions, o *resume.Options) *peer.Client {
+	w.t.Helper()
+	var p peer.ClientOptions
+	if opts != nil {
+		p = *opts
+	}
+	p.Dial = w.dial
+	if p.FirstWait == 0 {
+		p.FirstWait, p.MaxWait = 10*time.Millisecond, time.Second
+	}
+	c, err := peer.NewClient("", resume.Client(&p, o))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// end closes everything, and waits for it.
+func (w *world) end(c *peer.Client) {
+	_ = c.Close()
+	<-c.Done()
+	w.accepting.Wait()
+	w.mu.Lock()
+	conns := w.conns
+	w.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+		<-c.Done()
+	}
+}
