@@ -2,10 +2,7 @@ package peer
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
-	"time"
 )
 
 // Client is the end that dials, and that stays connected: when its connection ends, by
@@ -31,7 +28,7 @@ type Client struct {
 	conn     *Conn         // the last one, which may have ended; nil before
 	greeting bool          // OnConnect runs on it
 	ready    bool          // it is: OnConnect has returned
-	changed  chan struct{} // closed when conn is ready, or draining
+	changed  chan struct{} // closed when conn is ready
 	draining bool          // there will be no other connection
 	cause    error         // of the end
 }
@@ -55,7 +52,8 @@ func NewClient(url string, opts *ClientOptions) (*Client, error) {
 // Conn returns the connection that is ready, and waits for it, at most until ctx ends.
 // Then the error is, for errors.Is and errors.As, that of ctx, and the last reason why
 // there is no connection. Otherwise it is ErrClosed, ErrShutdown, or the error GiveUp gave
-// up with. The connection may end at any time; the Client then makes another one.
+// up with; or says that ctx is that of OnConnect, for which the connection waits. It may end
+// at any time; the Client then makes another one.
 func (c *Client) Conn(ctx context.Context) (*Conn, error) {
 	for {
 		c.mu.Lock()
@@ -69,7 +67,7 @@ func (c *Client) Conn(ctx context.Context) (*Conn, error) {
 		case ready:
 			return conn, nil
 		case over != nil:
-			return nil, &gapError{why: over}
+			return nil, &noConnection{why: over}
 		case greeting && ctx.Value(connectingKey{}) == conn:
 			return nil, errConnecting
 		}
@@ -77,7 +75,7 @@ func (c *Client) Conn(ctx context.Context) (*Conn, error) {
 		case <-changed:
 		case <-c.ctx.Done():
 		case <-ctx.Done():
-			return nil, &gapError{why: contextError(ctx), last: c.redialer.reason()}
+			return nil, &noConnection{why: contextError(ctx), last: c.redialer.reason()}
 		}
 	}
 }
@@ -101,12 +99,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if !c.ready {
 		conn = nil
 	}
-	if !c.draining {
-		c.draining = true
-		if conn == nil {
-			close(c.changed) // for those that wait
-		}
-	}
+	c.draining = true
 	c.mu.Unlock()
 	var err error
 	if conn != nil {
@@ -192,97 +185,6 @@ func (c *Client) live() {
 		c.teller.state(ClientState{Phase: Disconnected, Err: cause, Wait: c.redialer.lose(cause)})
 	}
 }
-
-// connect makes one connection, and has it ready.
-func (c *Client) connect() (*Conn, error) {
-	var t Transport
-	err := <-c.try("Session", func() (err error) {
-		t, err = c.opts.Session(c.ctx, &c.redialer)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if t == nil {
-		return nil, errors.New("peer: Session returned no Transport")
-	}
-	conn, err := c.open(t)
-	if err != nil {
-		return nil, err
-	}
-	err = c.greet(conn)
-	c.mu.Lock()
-	c.greeting = false
-	ready := err == nil && !c.draining && c.cause == nil
-	if ready {
-		c.ready = true
-		close(c.changed)
-	}
-	c.mu.Unlock()
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	if ready {
-		c.redialer.succeed()
-		c.teller.state(ClientState{Phase: Connected})
-	}
-	return conn, nil
-}
-
-// open makes a connection over t.
-func (c *Client) open(t Transport) (conn *Conn, err error) {
-	c.goroutines.Add(1)
-	err = <-c.try("Options.Outgoing", func() error { // what newConn runs of the user's
-		conn = newConn(t, &c.opts.Options, c.opts.BaseContext, &c.buffers, func(*Conn) { c.goroutines.Done() })
-		return nil
-	})
-	if err != nil {
-		c.goroutines.Done()
-		c.close(t)
-		return nil, err
-	}
-	c.mu.Lock()
-	c.conn, c.greeting = conn, true
-	cause := c.cause
-	c.mu.Unlock()
-	if cause != nil { // it has not seen this connection
-		conn.end(cause)
-	}
-	return conn, nil
-}
-
-// greet runs OnConnect. Whatever that has started with its context may live on as long as
-// the connection, and so its time is bounded beside the context.
-func (c *Client) greet(conn *Conn) error {
-	f := c.opts.OnConnect
-	if f == nil {
-		return nil
-	}
-	ctx := context.WithValue(conn.Context(), connectingKey{}, conn)
-	result := c.try("OnConnect", func() error { return f(ctx, conn) })
-	timer := time.NewTimer(c.opts.DialTimeout)
-	defer timer.Stop()
-	var err error
-	select {
-	case err = <-result:
-	case <-timer.C:
-		conn.end(fmt.Errorf("peer: OnConnect did not return within %v: %w", c.opts.DialTimeout, context.DeadlineExceeded))
-		err = <-result
-	}
-	cause := conn.endCause()
-	switch {
-	case err == nil:
-		return cause // nothing can go out any more
-	case cause == nil || errors.Is(err, cause):
-		return fmt.Errorf("peer: OnConnect: %w", err)
-	default:
-		return fmt.Errorf("peer: OnConnect: %w (%w)", err, cause)
-	}
-}
-
-// connectingKey finds the connection whose OnConnect a context was made for.
-type connectingKey struct{}
 
 // checkReady notes that the connection which was ready has ended. c.mu is held.
 func (c *Client) checkReady() {

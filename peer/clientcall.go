@@ -78,29 +78,29 @@ func local(cause error) bool { return errors.Is(cause, ErrClosed) || errors.Is(c
 // errConnecting is why a call in OnConnect may not wait for OnConnect.
 var errConnecting = errors.New("peer: no connection: OnConnect has not returned, and calls through its Conn")
 
-// gapError is why there is no connection. An *Error that the other end gave to OnConnect
+// noConnection is why there is no connection. An *Error that the other end gave to OnConnect
 // is no answer to the call that waited for it, and the end of another context not that of
 // the caller's: in last they are not found.
-type gapError struct {
+type noConnection struct {
 	why  error // the wait is over
 	last error // why there is none; nil where it is not known, or why says it
 }
 
-func (e *gapError) Error() string {
+func (e *noConnection) Error() string {
 	if e.last == nil {
 		return "peer: no connection: " + e.why.Error()
 	}
 	return fmt.Sprintf("peer: no connection: %v (last: %v)", e.why, e.last)
 }
 
-func (e *gapError) Is(target error) bool {
+func (e *noConnection) Is(target error) bool {
 	if errors.Is(e.why, target) {
 		return !isAnswer(target)
 	}
 	return e.last != nil && !isAnswer(target) && target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.last, target)
 }
 
-func (e *gapError) As(target any) bool {
+func (e *noConnection) As(target any) bool {
 	if _, ok := target.(**Error); ok {
 		return false
 	}

@@ -45,8 +45,9 @@ type ClientOptions struct {
 
 	// FirstWait bounds the first pause before the Client dials again; each later one may
 	// be twice as long, up to MaxWait. A pause is a random part of that, so that the
-	// clients of a server that restarts do not come back all at once. A connection that
-	// lived for MaxWait has the pauses begin anew. Default 500 ms and 30 s.
+	// clients of a server that restarts do not come back all at once. A connection, or
+	// a socket of a session, that lived for ten times FirstWait has the pauses begin
+	// anew. Default 500 ms and 30 s.
 	FirstWait, MaxWait time.Duration
 
 	// DialTimeout bounds the making of one socket, and then OnConnect. Default 30 s.

@@ -162,14 +162,19 @@ func (r *Redialer) succeed() {
 	r.attempt, r.good = 0, time.Now()
 }
 
+// good is how many times FirstWait a connection, or a socket, has to live to be a good
+// one.
+const good = 10
+
 // lose notes why there is no connection, or socket, and returns the pause before the
-// next. Only what was good for MaxWait has the pauses begin anew: so a server that takes
-// connections and drops them is not dialled more often than one that takes none.
+// next. Only what was good for a while has the pauses begin anew: so a server that takes
+// connections and drops them is not dialled more often than one that takes none, and a
+// network that changes now and then is not taken for one.
 func (r *Redialer) lose(why error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = why
-	if !r.good.IsZero() && time.Since(r.good) >= r.c.opts.MaxWait {
+	if !r.good.IsZero() && time.Since(r.good) >= min(good*r.c.opts.FirstWait, r.c.opts.MaxWait) {
 		r.backoff.Reset()
 	}
 	r.good = time.Time{}

@@ -303,3 +303,17 @@ func TestExhausted(t *testing.T) {
 		t.Errorf("Add = %v, want ErrExhausted", err)
 	}
 }
+
+// What had not left when the table failed left all the same, after its caller had been
+// told that it was not sent.
+func TestFailWithdraws(t *testing.T) {
+	table := pending.New[int](0, 0)
+	slot, err := table.Add("m", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Fail(errors.New("broken"))
+	if slot.Leave() || slot.State() != pending.NotSent {
+		t.Errorf("after Fail the bytes may leave, or the state is %v", slot.State())
+	}
+}

@@ -40,13 +40,19 @@ func offer(names []string) []string {
 
 // dialler is the dialling end of a session.
 type dialler struct {
-	redialer *peer.Redialer
+	redialer redialer
 	park     time.Duration // how long the other end keeps the session without a socket
 	attempt  uint64        // of the last handshake; of who dials
 }
 
+// redialer makes sockets: a *peer.Redialer.
+type redialer interface {
+	Dial(ctx context.Context, lost error) (peer.Transport, error)
+	Resumed()
+}
+
 // open dials, and begins a session where the other end has them.
-func open(ctx context.Context, o *Options, d *peer.Redialer) (peer.Transport, error) {
+func open(ctx context.Context, o *Options, d redialer) (peer.Transport, error) {
 	t, err := d.Dial(ctx, nil)
 	if err != nil {
 		return nil, err

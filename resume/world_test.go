@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,13 +19,15 @@ type world struct {
 	sessions *resume.Sessions
 	opts     *peer.Options // of the accepting end
 
-	mu        sync.Mutex
-	principal string
-	plain     bool        // the network agrees on no subprotocol
-	down      bool        // nobody can dial
-	sockets   []*socket   // of the dialling end, in the order they were dialled
-	conns     []*peer.Conn // of the accepting end, likewise
-	accepting sync.WaitGroup
+	mu         sync.Mutex
+	principal  string           // of who begins to dial
+	plain      bool             // the network agrees on no subprotocol
+	down       bool             // nobody can dial
+	sockets    []*socket        // of the dialling end, in the order they were dialled
+	there      []*socket        // their other ends
+	conns      []*peer.Conn     // of the accepting end, likewise
+	transports []peer.Transport // below these
+	accepting  sync.WaitGroup
 }
 
 func newWorld(t testing.TB, o *resume.Options, opts *peer.Options) *world {
@@ -35,8 +38,24 @@ func newWorld(t testing.TB, o *resume.Options, opts *peer.Options) *world {
 type socket struct {
 	peer.Transport
 	plain bool
-	once  sync.Once
-	cutAt func(read bool) bool // nil, or whether to cut before a message
+	other *socket
+	deaf  atomic.Bool // what arrives, and what is written, is lost
+}
+
+// Read drops what comes while the socket is deaf.
+func (s *socket) Read(ctx context.Context, buf []byte) ([]byte, error) {
+	for {
+		msg, err := s.Transport.Read(ctx, buf)
+		if err != nil || !s.deaf.Load() {
+			return msg, err
+		}
+	}
+}
+
+// deafen has nothing arrive any more at either end.
+func (s *socket) deafen() {
+	s.deaf.Store(true)
+	s.other.deaf.Store(true)
 }
 
 func (s *socket) Subprotocol() string {
@@ -54,7 +73,7 @@ func (s *socket) cut() { _ = s.Close(errCut) }
 var errDown = errors.New("the network is down")
 
 // dial makes a socket to the accepting end.
-func (w *world) dial(context.Context) (peer.Transport, error) {
+func (w *world) dial(principal string) (peer.Transport, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down {
@@ -62,8 +81,8 @@ func (w *world) dial(context.Context) (peer.Transport, error) {
 	}
 	a, b := peer.Pipe()
 	here, there := &socket{Transport: a, plain: w.plain}, &socket{Transport: b, plain: w.plain}
-	w.sockets = append(w.sockets, here)
-	principal := w.principal
+	here.other, there.other = there, here
+	w.sockets, w.there = append(w.sockets, here), append(w.there, there)
 	w.accepting.Go(func() { w.accept(there, principal) })
 	return here, nil
 }
@@ -92,7 +111,7 @@ func (w *world) serve(t peer.Transport) {
 	c := peer.New(t, &opts)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.conns = append(w.conns, c)
+	w.conns, w.transports = append(w.conns, c), append(w.transports, t)
 }
 
 // cut cuts the newest socket.
@@ -130,7 +149,8 @@ func (w *world) client(opts *peer.ClientOptions, o *resume.Options) *peer.Client
 	if opts != nil {
 		p = *opts
 	}
-	p.Dial = w.dial
+	principal := w.principal
+	p.Dial = func(context.Context) (peer.Transport, error) { return w.dial(principal) }
 	if p.FirstWait == 0 {
 		p.FirstWait, p.MaxWait = 10*time.Millisecond, time.Second
 	}
