@@ -62,7 +62,7 @@ func (b *bench) run(ctx context.Context, l load.Load) (load.Result, error) {
 	wire := new(load.Wire)
 	opening, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	pair, err := b.system.Open(opening, load.Setup{Wire: wire, TLS: l.TLS, Methods: l.Methods})
+	pair, err := b.system.Open(opening, load.Setup{Wire: wire, TLS: l.TLS, Resume: l.Resume, Methods: l.Methods})
 	if err != nil {
 		return load.Result{}, fmt.Errorf("%s: %w", l.Name, err)
 	}

@@ -55,6 +55,8 @@ func steps(cfg config) []step {
 	}
 	like("registry of 10,000 methods, 256 in flight", func(s *step) { s.Methods = 10_000 })
 	like("wss, typed 64 B, 256 in flight", func(s *step) { s.TLS = true })
+	like("resume, typed 64 B, 256 in flight", func(s *step) { s.Resume = true })
+	like("resume, notifications 64 B, 1 sender", func(s *step) { s.Resume, s.Kind, s.InFlight = true, load.Notify, 1 })
 	for _, share := range []float64{0.5, 0.8} {
 		like(fmt.Sprintf("open loop at %.0f %% of 256 in flight", 100*share), func(s *step) {
 			s.Share = share

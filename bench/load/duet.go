@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/resume"
 	"github.com/duetrpc/duet/stream"
 )
 
@@ -44,6 +45,7 @@ type duet struct {
 	http    *http.Server
 	server  *peer.Server
 	client  *peer.Conn
+	redials *peer.Client // nil without sessions
 	handled *atomic.Uint64
 	sends   chan func(Doc) error // of the stream's handler, which is asked for once
 	send    func() func(Doc) error
@@ -56,7 +58,11 @@ func openDuet(ctx context.Context, s Setup) (Pair, error) {
 	d.send = sync.OnceValue(d.stream)
 	var reg peer.Registry
 	register(&reg, d.handled, d.sends, s.Methods)
-	d.server = peer.NewServer(&peer.Options{Handler: &reg, Limits: peer.Limits{InFlight: 8192}})
+	served := &peer.Options{Handler: &reg, Limits: peer.Limits{InFlight: 8192}}
+	if s.Resume {
+		served = resume.NewSessions(&resume.Options{Anonymous: true}).Server(served)
+	}
+	d.server = peer.NewServer(served)
 
 	listener, err := s.Wire.Listen()
 	if err != nil {
@@ -80,7 +86,13 @@ func openDuet(ctx context.Context, s Setup) (Pair, error) {
 
 	var opts peer.Options
 	opts.WebSocket.HTTPClient = &http.Client{Transport: transport}
-	d.client, err = peer.Dial(ctx, url, &opts)
+	if s.Resume {
+		if d.redials, err = peer.NewClient(url, resume.Client(&peer.ClientOptions{Options: opts}, nil)); err == nil {
+			d.client, err = d.redials.Conn(ctx)
+		}
+	} else {
+		d.client, err = peer.Dial(ctx, url, &opts)
+	}
 	if err != nil {
 		_ = d.Close()
 		return nil, fmt.Errorf("load: duet: %w", err)
@@ -155,6 +167,9 @@ func (d *duet) Handled() uint64 { return d.handled.Load() }
 func (d *duet) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	if d.redials != nil {
+		_ = d.redials.Close()
+	}
 	if d.client != nil {
 		_ = d.client.Close()
 	}

@@ -17,13 +17,14 @@ func TestDuet(t *testing.T) {
 		{Name: "raw", Kind: load.Raw, Size: 64, InFlight: 16},
 		{Name: "notifications", Kind: load.Notify, Size: 64, InFlight: 2},
 		{Name: "registry", Kind: load.Typed, Size: 64, InFlight: 4, Methods: 100},
+		{Name: "resume", Kind: load.Typed, Size: 64, InFlight: 4, Resume: true},
 		{Name: "wss", Kind: load.Typed, Size: 64, InFlight: 4, TLS: true},
 		{Name: "open loop", Kind: load.Typed, Size: 64, InFlight: 64, Rate: 2000},
 		{Name: "open call", Kind: load.Typed, Size: 64, InFlight: 4, Calls: 400, OpenCall: true},
 	} {
 		t.Run(l.Name, func(t *testing.T) {
 			wire := new(load.Wire)
-			pair, err := load.Duet().Open(t.Context(), load.Setup{Wire: wire, TLS: l.TLS, Methods: l.Methods})
+			pair, err := load.Duet().Open(t.Context(), load.Setup{Wire: wire, TLS: l.TLS, Resume: l.Resume, Methods: l.Methods})
 			if err != nil {
 				t.Fatal(err)
 			}

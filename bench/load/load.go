@@ -35,6 +35,7 @@ type Load struct {
 	Calls    int     `json:"calls,omitempty"`    // how many, closed loop; 0: as many as fit the time
 	Share    float64 `json:"share,omitempty"`    // open loop at this share of what the same calls reach in a closed one, 256 in flight, just before
 	TLS      bool    `json:"tls,omitempty"`      // wss
+	Resume   bool    `json:"resume,omitempty"`   // over a session of package resume
 	Methods  int     `json:"methods,omitempty"`  // in the registry beside the called one
 	OpenCall bool    `json:"openCall,omitempty"` // one call stays open during the load; see Stay
 }
@@ -76,6 +77,7 @@ type System struct {
 type Setup struct {
 	Wire    *Wire
 	TLS     bool
+	Resume  bool
 	Methods int // to register beside the echo
 }
 

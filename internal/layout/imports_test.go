@@ -48,7 +48,7 @@ var rooms = map[string]room{
 		outside: []string{"github.com/lmittmann/tint", "golang.org/x/sync"},
 	},
 	"bench":           {ours: []string{"bench/load", "peer"}},
-	"bench/load":      {ours: []string{"peer", "stream"}, outside: []string{"golang.org/x/sync"}},
+	"bench/load":      {ours: []string{"peer", "resume", "stream"}, outside: []string{"golang.org/x/sync"}},
 	"internal/layout": {},
 }
 
