@@ -71,18 +71,17 @@ func open(ctx context.Context, o *Options, d redialer) (peer.Transport, error) {
 		return t, nil
 	}
 	s := newSession(o, id, &dialler{redialer: d, park: park})
-	// The other end keeps for long only what it knows to have begun at this end, too.
-	s.link = l
-	s.proceed(l, 0, line(wordAck, uint64(0)))
+	s.link, s.live = l, true
+	// The other end keeps for long only what it knows to have begun at this end, too. It
+	// is told from beside, when somebody reads.
+	s.ackDue, s.armed = true, true
+	s.ackTimer.Reset(0)
 	return s, nil
 }
 
 // begin asks for a session. The id is "" where there are none.
 func begin(ctx context.Context, o *Options, l *link) (id string, park time.Duration, err error) {
-	if err := l.Write(ctx, line(wordOpen)); err != nil {
-		return "", 0, err
-	}
-	text, err := l.readLine(ctx, o.Handshake)
+	text, err := l.ask(ctx, line(wordOpen), o.Handshake)
 	if err != nil {
 		return "", 0, err
 	}
@@ -151,10 +150,7 @@ func (d *dialler) present(ctx context.Context, s *session, l *link) (theirs uint
 		return 0, &GapError{Reason: Unknown, Err: errors.New("it speaks another subprotocol now")}
 	}
 	d.attempt++
-	if err := l.Write(ctx, line(wordResume, s.id, d.attempt, s.arrived())); err != nil {
-		return 0, final(err)
-	}
-	text, err := l.readLine(ctx, s.opts.Handshake)
+	text, err := l.ask(ctx, line(wordResume, s.id, d.attempt, s.arrived()), s.opts.Handshake)
 	if err != nil {
 		return 0, final(err)
 	}

@@ -65,6 +65,24 @@ func (l *link) readLine(ctx context.Context, within time.Duration) ([]byte, erro
 	return text, nil
 }
 
+// ask writes the first line of a handshake and reads the other end's. It reads at the same
+// time, since only who reads a socket learns what it has ended with.
+func (l *link) ask(ctx context.Context, text []byte, within time.Duration) ([]byte, error) {
+	wrote := make(chan error, 1)
+	go func() {
+		err := l.Write(ctx, text)
+		if err != nil {
+			_ = l.Close(err)
+		}
+		wrote <- err
+	}()
+	answer, err := l.readLine(ctx, within)
+	if err != nil {
+		return nil, err // and the Write has ended, or will
+	}
+	return answer, <-wrote
+}
+
 // errBroken marks what the other end should not have done.
 var errBroken = errors.New("protocol error")
 

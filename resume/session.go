@@ -49,7 +49,7 @@ type session struct {
 	received uint64        // messages that have arrived
 	told     uint64        // of these, acknowledged
 	untold   int64         // bytes since then
-	ackDue   bool          // the timer ran out while somebody wrote
+	ackDue   bool          // one is to be sent in any case, as soon as nobody writes
 	armed    bool          // the timer runs
 	draining bool          // Flush or GoingAway was called: 1001 means the end
 	leaving  bool          // GoingAway was: without a socket there is none to come

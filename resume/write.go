@@ -130,7 +130,7 @@ func (s *session) TryWrite(msg []byte) (took, flushed bool) {
 	}
 	s.writing = false
 	if s.ackDue { // which may take waiting
-		s.ackDue, s.armed = false, true
+		s.armed = true
 		s.ackTimer.Reset(0)
 	}
 	s.change()
@@ -147,7 +147,7 @@ func (s *session) ackOverdue() {
 	s.mu.Lock()
 	s.armed = false
 	switch {
-	case s.over != nil || !s.live || s.received == s.told:
+	case s.over != nil || !s.live || s.received == s.told && !s.ackDue:
 		// Without a socket there is nobody to tell; the next handshake does.
 		s.mu.Unlock()
 		return
