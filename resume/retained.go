@@ -62,12 +62,15 @@ func (r *retained) grow(n int) {
 
 // undo takes back the message that was added last.
 func (r *retained) undo() {
+	r.last--
 	c := r.tail
+	if c == nil { // it was freed
+		return
+	}
 	n := len(c.ends) - 1
 	start := c.start(n)
 	r.bytes -= int64(len(c.text) - start)
 	c.text, c.ends = c.text[:start], c.ends[:n]
-	r.last--
 	r.trim()
 }
 
@@ -130,5 +133,5 @@ func (c *chunk) messages() [][]byte {
 	return msgs
 }
 
-// drop gives everything up.
-func (r *retained) drop() { r.acknowledge(r.last) }
+// free gives up what is held, though it was not acknowledged. Nothing may be added after it.
+func (r *retained) free() { r.head, r.tail, r.bytes = nil, nil, 0 }

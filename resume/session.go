@@ -252,6 +252,7 @@ func (s *session) finish(why error, alone bool) bool {
 		return false
 	}
 	s.over = why
+	s.out.free()
 	l := s.link
 	s.change()
 	s.spawn(func() { // holds done back until all of this has run

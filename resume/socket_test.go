@@ -22,7 +22,6 @@ type knife struct {
 	write  int
 	newest *cutConn
 	dials  atomic.Int64
-	bytes  atomic.Int64 // the most that was read and written of one handshake
 }
 
 type cutConn struct {
