@@ -73,7 +73,11 @@
 // Close ends it at once, Shutdown finishes what runs first. Done is closed when
 // all goroutines of the connection have ended; wait for it to find out that a
 // connection is over, whichever end ended it. Err is the reason, nil where the
-// end was meant. Nothing reconnects by itself.
+// end was meant. A Conn that has ended stays ended.
+//
+// A [Client] makes a new one, runs ClientOptions.OnConnect on it, and has calls wait
+// meanwhile; it makes again only what was not sent, or what is [Idempotent]. Package resume
+// has connections that outlive their sockets.
 //
 // # Protocols
 //
