@@ -5,7 +5,8 @@
 //	stream {n, bytes}  sends n items {i, data}, with so many bytes of data, and returns n
 //	collect {}         takes the items of its caller, and returns how many they were
 //
-// docs/streams.md has their messages. It has no initialize, nor anything else that opens
+// docs/streams.md has their messages, docs/resume.md those of sessions, which it has for
+// those that ask. It has no initialize, nor anything else that opens
 // a session: under every profile the methods can be called at once. Its first line of output is the address:
 //
 //	reference: ws://127.0.0.1:PORT/
@@ -32,6 +33,7 @@ import (
 
 	"github.com/duetrpc/duet/peer"
 	"github.com/duetrpc/duet/profile"
+	"github.com/duetrpc/duet/resume"
 )
 
 func main() {
@@ -71,11 +73,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return usageError{fmt.Errorf("unexpected argument %q", flags.Arg(0))}
 	}
 
-	server := peer.NewServer(&peer.Options{
-		Handler: methods(p),
-		Profile: p,
-		Logger:  slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: slog.LevelWarn})),
-	})
+	log := slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: slog.LevelWarn}))
+	// It knows no users: whoever has the id of a session can take it up.
+	sessions := resume.NewSessions(&resume.Options{Anonymous: true, Logger: log})
+	server := peer.NewServer(sessions.Server(&peer.Options{Handler: methods(p), Profile: p, Logger: log}))
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return err
