@@ -480,7 +480,7 @@ func runModel(t *testing.T, seed uint64, sum *tally) {
 	}
 	for _, a := range ends {
 		a.s.mu.Lock()
-		if a.s.link != nil || a.s.tasks != 0 || a.s.writing {
+		if a.s.link != nil || a.s.tasks != 0 || a.s.writing || a.s.out.head != nil {
 			t.Errorf("seed %d: the session of the %s is not at rest", seed, a.from)
 		}
 		a.s.mu.Unlock()

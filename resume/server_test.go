@@ -71,6 +71,9 @@ func TestServer(t *testing.T) {
 			knives[i].cut(0, 0)
 		}
 	}
+	for _, c := range clients { // both have their sockets again
+		_, _ = who.Call(ctx, c, struct{}{})
+	}
 	conns := len(u.server.Conns())
 	third := u.client(t, "a third", &knife{})
 	brief, stop := context.WithTimeout(ctx, 100*time.Millisecond)

@@ -101,11 +101,15 @@ func TestExpires(t *testing.T) {
 		if !errors.As(err, &failed) || !errors.As(err, &gap) || gap.Reason != resume.Expired || failed.Sent != pending.Sent {
 			t.Errorf("the call that waited: %v", err)
 		}
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("the dialling end gave up after %v", took)
+		}
 		w.setDown(false)
 		next, err := c.Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if _, conns := w.count(); connected.Load() != 2 || conns != 2 || next.Err() != nil {
 			t.Errorf("OnConnect ran %d times, %d connections, %v", connected.Load(), conns, next.Err())
 		}
@@ -180,17 +184,20 @@ func TestEvictsLargest(t *testing.T) {
 		for range 5 {
 			connect("a greedy one")
 		}
+		connect("another user")
 		w.setDown(true)
 		conns := w.conns
 		for _, s := range w.sockets {
 			s.cut()
 			synctest.Wait()
 		}
-		if s := w.sessions.Stats(); s.Parked != 4 || s.Lost[resume.Evicted] != 2 {
+		if s := w.sessions.Stats(); s.Parked != 4 || s.Lost[resume.Evicted] != 3 {
 			t.Errorf("stats: %+v", s)
 		}
-		if conns[0].Err() != nil {
-			t.Errorf("the one user lost the session to the greedy one: %v", conns[0].Err())
+		for _, i := range []int{0, 6} {
+			if conns[i].Err() != nil {
+				t.Errorf("another user lost a session to the greedy one: %v", conns[i].Err())
+			}
 		}
 		for _, c := range clients {
 			w.end(c)
@@ -364,6 +371,78 @@ func TestShutdownEndsParked(t *testing.T) {
 		var gap *resume.GapError
 		if err := w.conn().Err(); !errors.As(err, &gap) || gap.Reason != resume.Stopped {
 			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// A server that shuts down keeps no session that loses its socket meanwhile.
+func TestLostWhileGoingAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		c := w.client(nil, nil)
+		defer w.end(c)
+		if _, err := c.Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.transports[0].(interface{ GoingAway() }).GoingAway()
+		synctest.Wait()
+		conn := w.conn()
+		if conn.Context().Err() != nil {
+			t.Fatalf("a session with a socket ended at once: %v", context.Cause(conn.Context()))
+		}
+		w.setDown(true)
+		w.cut()
+		<-conn.Done()
+		var gap *resume.GapError
+		if err := conn.Err(); !errors.As(err, &gap) || gap.Reason != resume.Stopped {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// An end that shuts down and hears that the other one goes away does not dial again.
+func TestGoingAwayWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		c := w.client(nil, nil)
+		defer w.end(c)
+		if _, err := c.Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.socket().deafen()
+		_ = c.Notify(t.Context(), "n", nil)
+		time.AfterFunc(time.Second, func() { _ = w.there[0].Close(wsconn.ErrGoingAway) })
+		began := time.Now()
+		_ = c.Shutdown(t.Context())
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Shutdown took %v", took)
+		}
+		if sockets, _ := w.count(); sockets != 1 {
+			t.Errorf("%d sockets", sockets)
+		}
+	})
+}
+
+// A session over which nothing was ever sent is one all the same.
+func TestIdleGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		c := w.client(nil, nil)
+		defer w.end(c)
+		conn, err := c.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.setDown(true)
+		w.cut()
+		time.Sleep(time.Minute)
+		w.setDown(false)
+		time.Sleep(time.Minute)
+		if s := w.sessions.Stats(); conn.Err() != nil || s.Resumed != 1 {
+			t.Errorf("%v, %+v", conn.Err(), s)
 		}
 	})
 }
