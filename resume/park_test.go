@@ -34,8 +34,8 @@ func TestParkedAnew(t *testing.T) {
 		}
 		s.lost(l, errors.New("lost"))
 		time.Sleep(119 * time.Second)
-		if s.over != nil {
-			t.Errorf("ended early: %v", s.over)
+		if _, _, alive := s.unattached(); !alive {
+			t.Error("ended early")
 		}
 		time.Sleep(2 * time.Second)
 		<-s.Done()
