@@ -43,12 +43,12 @@ func Accept(w http.ResponseWriter, r *http.Request, opts *Options) (*Conn, error
 		return nil, err
 	}
 	p.Accepts = true
-	return accept(w, r, p, &buffers{}, nil)
+	return accept(w, r, p, &buffers{}, func() error { return nil }, nil)
 }
 
-// accept is Accept with prepared options. onDone, if not nil, is called when the
-// connection is done.
-func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers, onDone func(*Conn)) (*Conn, error) {
+// accept is Accept with prepared options. admit says whether there may be one more
+// connection, once that is known to be one. onDone, if not nil, is called when it is done.
+func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers, admit func() error, onDone func(*Conn)) (*Conn, error) {
 	if err := wsconn.CheckRequest(r, &opts.WebSocket); err != nil {
 		return nil, refuseUpgrade(w, opts, r, http.StatusForbidden, err)
 	}
@@ -89,6 +89,11 @@ func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers
 			owned = false
 			return nil, ErrTaken
 		}
+	}
+	if err := admit(); err != nil {
+		opts.Logger.Info("duet: connection refused", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
+		_ = transport.Close(err)
+		return nil, err
 	}
 	// The request's own context ends with ServeHTTP; its values stay.
 	parent := joinedContext{opts.BaseContext, context.WithoutCancel(values)}

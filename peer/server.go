@@ -19,6 +19,7 @@ type Server struct {
 	mu     sync.Mutex
 	conns  map[*Conn]struct{}
 	places int // connections and upgrades under way
+	held   int // of these, connections
 	closed bool
 	empty  chan struct{} // not nil while Shutdown waits for the last place
 }
@@ -42,29 +43,42 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var c *Conn
+	admitted := false
 	defer func() { // also where a function of Options panics
 		if c == nil {
-			s.leave(nil)
+			s.leave(nil, admitted)
 		}
 	}()
-	c, err := accept(w, r, s.opts, &s.buffers, s.leave)
+	admit := func() (err error) {
+		admitted, err = s.admit()
+		return err
+	}
+	c, err := accept(w, r, s.opts, &s.buffers, admit, func(c *Conn) { s.leave(c, true) })
 	if err != nil {
 		return
 	}
 	s.mu.Lock()
-	closed, full := s.closed, len(s.conns) >= s.opts.Limits.Connections
+	closed := s.closed
 	select {
 	case <-c.done: // leave has been called, and found nothing
 	default:
 		s.conns[c] = struct{}{}
 	}
 	s.mu.Unlock()
-	switch {
-	case closed:
+	if closed {
 		c.end(goingAway{})
-	case full:
-		c.end(&LimitError{What: "Connections", Limit: int64(s.opts.Limits.Connections)})
 	}
+}
+
+// admit takes the place of a connection.
+func (s *Server) admit() (ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if most := s.opts.Limits.Connections; s.held >= most {
+		return false, &LimitError{What: "Connections", Limit: int64(most)}
+	}
+	s.held++
+	return true, nil
 }
 
 // spare is how many upgrades may be under way that are not known to be connections.
@@ -84,10 +98,14 @@ func (s *Server) takePlace() bool {
 	return true
 }
 
-func (s *Server) leave(c *Conn) {
+// leave gives a place back, of an upgrade or of a connection.
+func (s *Server) leave(c *Conn, admitted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places--
+	if admitted {
+		s.held--
+	}
 	delete(s.conns, c)
 	s.checkEmpty()
 }

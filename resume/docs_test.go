@@ -52,7 +52,7 @@ func TestConversation(t *testing.T) {
 		if !thanked {
 			t.Error("nobody was thanked")
 		}
-		for _, c := range p.w.conns {
+		for _, c := range p.w.allConns() {
 			_ = c.Close()
 			<-c.Done()
 		}

@@ -139,7 +139,7 @@ func TestEvicted(t *testing.T) {
 		defer w.end(b)
 		defer w.end(other)
 		w.setDown(true)
-		for _, s := range w.sockets {
+		for _, s := range w.all() {
 			s.cut()
 			synctest.Wait() // one after the other
 		}
@@ -186,8 +186,8 @@ func TestEvictsLargest(t *testing.T) {
 		}
 		connect("another user")
 		w.setDown(true)
-		conns := w.conns
-		for _, s := range w.sockets {
+		conns := w.allConns()
+		for _, s := range w.all() {
 			s.cut()
 			synctest.Wait()
 		}
@@ -365,7 +365,7 @@ func TestShutdownEndsParked(t *testing.T) {
 		w.setDown(true)
 		w.cut()
 		synctest.Wait()
-		acks := w.transports[0].(interface{ GoingAway() }) // what Server.Shutdown calls
+		acks := w.transport().(interface{ GoingAway() }) // what Server.Shutdown calls
 		acks.GoingAway()
 		<-w.conn().Done()
 		var gap *resume.GapError
@@ -385,7 +385,7 @@ func TestLostWhileGoingAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		w.transports[0].(interface{ GoingAway() }).GoingAway()
+		w.transport().(interface{ GoingAway() }).GoingAway()
 		synctest.Wait()
 		conn := w.conn()
 		if conn.Context().Err() != nil {
@@ -413,7 +413,7 @@ func TestGoingAwayWhileDraining(t *testing.T) {
 		time.Sleep(time.Second)
 		w.socket().deafen()
 		_ = c.Notify(t.Context(), "n", nil)
-		time.AfterFunc(time.Second, func() { _ = w.there[0].Close(wsconn.ErrGoingAway) })
+		time.AfterFunc(time.Second, func() { _ = w.far().Close(wsconn.ErrGoingAway) })
 		began := time.Now()
 		_ = c.Shutdown(t.Context())
 		if took := time.Since(began); took != time.Second {
@@ -469,7 +469,7 @@ func TestCloseCodes(t *testing.T) {
 					first := w.conn()
 					socket := w.socket()
 					if accepting {
-						socket = w.there[0]
+						socket = w.far()
 					}
 					_ = socket.Close(&wsconn.CloseError{Code: test.code})
 					time.Sleep(5 * time.Second)
@@ -511,7 +511,7 @@ func TestEndsAtBothEnds(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				there := w.conn()
-				_ = w.transports[0].Close(test.cause)
+				_ = w.transport().Close(test.cause)
 				<-conn.Done()
 				<-there.Done()
 				if orderly := conn.Err() == nil; orderly != test.orderly {
@@ -579,7 +579,7 @@ func TestAnonymous(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.setDown(true)
-		for _, s := range w.sockets {
+		for _, s := range w.all() {
 			s.cut()
 		}
 		synctest.Wait()

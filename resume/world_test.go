@@ -3,6 +3,7 @@ package resume_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,6 +124,33 @@ func (w *world) socket() *socket {
 	return w.sockets[len(w.sockets)-1]
 }
 
+// all are the sockets of the dialling end so far.
+func (w *world) all() []*socket {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.sockets)
+}
+
+// far is the other end of the first of them.
+func (w *world) far() *socket {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.there[0]
+}
+
+// transport is what is below the first connection of the accepting end.
+func (w *world) transport() peer.Transport {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.transports[0]
+}
+
+func (w *world) allConns() []*peer.Conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.conns)
+}
+
 func (w *world) setDown(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,10 +194,7 @@ func (w *world) end(c *peer.Client) {
 	_ = c.Close()
 	<-c.Done()
 	w.accepting.Wait()
-	w.mu.Lock()
-	conns := w.conns
-	w.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range w.allConns() {
 		_ = c.Close()
 		<-c.Done()
 	}
