@@ -26,6 +26,7 @@ import (
 const (
 	maxFolders = 3
 	maxAtOnce  = 8
+	maxTalk    = 15 * time.Second
 )
 
 // pace is the time between two words, which a person may want to read.
@@ -40,7 +41,7 @@ func newAgent(log *slog.Logger) *peer.Registry {
 		client, _ := peer.CallerFrom(ctx) // the connection this call came on
 		progress, _ := peer.ProgressFrom(ctx)
 		j := &job{client: client, progress: progress, say: say, said: sha256.New(), run: task.Run}
-		report, err := j.do(ctx, task.Goal)
+		report, err := j.do(ctx, task)
 		var cancel *peer.CancelError
 		if errors.As(context.Cause(ctx), &cancel) {
 			log.Warn("run stopped, the client has cancelled it", "run", task.Run, "goal", task.Goal, "words", j.words)
@@ -63,6 +64,7 @@ type job struct {
 	client   peer.Caller
 	progress *peer.Reporter // nil if nobody asked
 	say      func(word string) error
+	until    time.Time // it talks
 	run      int
 
 	said  hash.Hash // of the words
@@ -72,16 +74,17 @@ type job struct {
 	steps int
 }
 
-func (j *job) do(ctx context.Context, goal string) (Report, error) {
+func (j *job) do(ctx context.Context, task Task) (Report, error) {
 	report := Report{Run: j.run}
 	var err error
-	switch goal {
+	switch task.Goal {
 	case goalCount:
 		err = j.count(ctx, &report)
 	case goalRead:
+		j.until = time.Now().Add(min(time.Duration(task.Talks)*time.Millisecond, maxTalk))
 		err = j.read(ctx, &report)
 	default:
-		err = &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("no goal %q", goal)}
+		err = &peer.Error{Code: peer.InvalidParams, Message: fmt.Sprintf("no goal %q", task.Goal)}
 	}
 	report.Steps, report.Words, report.Said = j.steps, j.words, hex.EncodeToString(j.said.Sum(nil))
 	return report, err
@@ -143,6 +146,16 @@ func (j *job) speak(ctx context.Context, report *Report) error {
 	for i, d := range report.Read[:min(len(report.Read), 10)] {
 		text += fmt.Sprintf("Number %d is %s with %d bytes that I have read. ", i+1, strings.Join(strings.Fields(d.Path), "·"), d.Bytes)
 	}
+	for again := true; again; again = time.Now().Before(j.until) {
+		if err := j.recite(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recite says a text.
+func (j *job) recite(ctx context.Context, text string) error {
 	for word := range strings.FieldsSeq(text) {
 		select {
 		case <-time.After(pace):

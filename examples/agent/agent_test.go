@@ -518,6 +518,32 @@ func TestInterruptWords(t *testing.T) {
 	}
 }
 
+// A stream goes on over cuts, and the screen shows where.
+func TestCut(t *testing.T) {
+	status, stdout, stderr := program(t, "-dir", folder(t, map[string]int{"a": 10, "b": 20}), "-cut", "50ms")
+	if status != 0 {
+		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
+	}
+	m := regexp.MustCompile(`(?m)^matched: .*, (\d+) words, over (\d+) cuts$`).FindStringSubmatch(stdout)
+	if m == nil {
+		t.Fatalf("no count of cuts in:\n%s", stdout)
+	}
+	words, _ := strconv.Atoi(m[1])
+	cuts, _ := strconv.Atoi(m[2])
+	if n := strings.Count(stdout, "✂ cut after word "); n != cuts || cuts < 2 || words < 10 {
+		t.Errorf("%d cuts are shown of %d, among %d words", n, cuts, words)
+	}
+	// What was heard before a cut is followed by the next word.
+	for _, line := range regexp.MustCompile(`goes on .* with word (\d+)`).FindAllStringSubmatch(stdout, -1) {
+		if next, _ := strconv.Atoi(line[1]); next < 1 || next > words+1 {
+			t.Errorf("%q of %d words", line[0], words)
+		}
+	}
+	if !strings.Contains(stdout, "✓ goes on ") {
+		t.Errorf("nothing goes on in:\n%s", stdout)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	file := filepath.Join(folder(t, map[string]int{"a": 1}), "a")
 	tests := map[string]struct {
@@ -535,6 +561,10 @@ func TestStatus(t *testing.T) {
 		"a file as folder":         {[]string{"-dir", file}, 2, "not a directory"},
 		"no address":               {[]string{"-listen", "x"}, 2, `-listen needs HOST:PORT: address x`},
 		"both halves":              {[]string{"-listen", ":0", "-connect", "ws://x/"}, 2, "-listen runs the agent alone"},
+		"cuts too often":           {[]string{"-cut", "1ms"}, 2, "-cut 1ms is not in 50ms to 5s"},
+		"cuts too seldom":          {[]string{"-cut", "1h"}, 2, "-cut 1h0m0s is not in 50ms to 5s"},
+		"cuts alone":               {[]string{"-cut", "1s", "-listen", ":0"}, 2, "-listen runs the agent alone"},
+		"nobody to cut":            {[]string{"-cut", "1s", "-connect", "ws://127.0.0.1:1/"}, 1, "connection refused"},
 		"no URL":                   {[]string{"-connect", "x"}, 2, `-connect "x" is not a ws:// or wss:// URL`},
 		"another scheme":           {[]string{"-connect", "ftp://x/"}, 2, `-connect "ftp://x/" is not`},
 		"nobody listens":           {[]string{"-connect", "ws://127.0.0.1:1/"}, 1, "connection refused"},

@@ -50,8 +50,9 @@ const (
 // Task is what the client wants of the agent. Run is a number of the client's
 // choice, by which it knows what is asked and told on behalf of the task.
 type Task struct {
-	Goal string `json:"goal"`
-	Run  int    `json:"run"`
+	Goal  string `json:"goal"`
+	Run   int    `json:"run"`
+	Talks int    `json:"talks,omitzero"` // it says what it has to say again and again, at least so many milliseconds
 }
 
 // Report is the outcome of a task.

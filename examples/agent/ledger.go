@@ -44,7 +44,11 @@ func (t *tools) run(ctx context.Context, agent peer.Caller, goal string) bool {
 	t.open[want.Run] = want
 	t.mu.Unlock()
 
-	words := agentRun.Call(ctx, agent, Task{Run: want.Run, Goal: goal},
+	task := Task{Run: want.Run, Goal: goal}
+	if goal == goalRead {
+		task.Talks = int(t.talks.Milliseconds())
+	}
+	words := agentRun.Call(ctx, agent, task,
 		stream.Calling(peer.OnProgress(func(p peer.Progress) { t.progress(want.Run, p) })))
 	for word, err := range words.All() {
 		if err != nil {

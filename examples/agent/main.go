@@ -4,6 +4,7 @@
 //	go run ./examples/agent                                 both halves, in one process
 //	go run ./examples/agent -listen 127.0.0.1:8080          the agent alone
 //	go run ./examples/agent -connect ws://127.0.0.1:8080/   the client alone
+//	go run ./examples/agent -cut 2s                         the client's connection is cut every two seconds
 //
 // The client has a folder (-dir) and tools to look into it; the agent has a task
 // and nothing else. The exit status is 0 only if everything matched.
@@ -40,6 +41,7 @@ type config struct {
 	root            *os.Root // the folder, nil with listen
 	files           int
 	listen, connect string
+	cut             time.Duration // between two cuts, 0 for none
 }
 
 func parse(args []string, stderr io.Writer) (cfg config, err error) {
@@ -49,6 +51,7 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	set.IntVar(&cfg.files, "files", 6, "how many files it may read, 1 to 100")
 	set.StringVar(&cfg.listen, "listen", "", "run only the agent, on this `address`")
 	set.StringVar(&cfg.connect, "connect", "", "run only the client, with the agent at this `URL`")
+	set.DurationVar(&cfg.cut, "cut", 0, "cut the client's connection so often, 50ms to 5s; the agent says more then")
 	if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
 		set.SetOutput(stderr)
 		set.Usage()
@@ -61,6 +64,8 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 		return cfg, fmt.Errorf("argument %q is not a flag", set.Arg(0))
 	case cfg.files < 1 || cfg.files > 100:
 		return cfg, fmt.Errorf("-files %d is not in 1 to 100", cfg.files)
+	case cfg.cut != 0 && (cfg.cut < 50*time.Millisecond || cfg.cut > 5*time.Second):
+		return cfg, fmt.Errorf("-cut %v is not in 50ms to 5s", cfg.cut)
 	case cfg.listen != "" && set.NFlag() > 1:
 		return cfg, errors.New("-listen runs the agent alone, which takes no other flag")
 	case cfg.listen != "":
@@ -105,9 +110,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case cfg.listen != "":
 		err = listen(ctx, cfg.listen, stdout, log)
 	case cfg.connect != "":
-		err = play(ctx, cfg.connect, newTools(cfg.root, cfg.files), stdout, log)
+		err = play(ctx, cfg.connect, newTools(cfg.root, cfg.files), cfg.cut, stdout, log)
 	default:
-		err = both(ctx, newTools(cfg.root, cfg.files), stdout, log)
+		err = both(ctx, newTools(cfg.root, cfg.files), cfg.cut, stdout, log)
 	}
 	if err != nil {
 		log.Error("failed", tint.Err(err))

@@ -23,9 +23,13 @@ type screen struct {
 }
 
 func newScreen(out io.Writer) *screen {
-	s := &screen{out: out, colours: show.IsTerminal(out), began: time.Now()}
-	fmt.Fprintf(out, "%7s  %-*s     %-*s  %s\n", "ms", lane, "client", lane, "agent", "as sent")
-	return s
+	return &screen{out: out, colours: show.IsTerminal(out)}
+}
+
+// begin draws the first line, when there is a connection.
+func (s *screen) begin() {
+	s.began = time.Now()
+	fmt.Fprintf(s.out, "%7s  %-*s     %-*s  %s\n", "ms", lane, "client", lane, "agent", "as sent")
 }
 
 // message draws one message: what it is in the lane of the end it comes from, a
@@ -59,6 +63,17 @@ func (s *screen) say(remark string) {
 	ms := float64(time.Since(s.began)) / float64(time.Millisecond)
 	fmt.Fprintf(s.out, "%7.2f  %-*s ◀┄┄ %s%s\n", ms, lane, show.Clip(fmt.Sprintf("hears %d words", len(s.said)), lane), show.Clip(strings.Join(s.said, " "), 90), remark)
 	s.said = nil
+}
+
+// remark draws what happens to the connection, between the words.
+func (s *screen) remark(format string, args ...any) {
+	s.say(" …")
+	line := fmt.Sprintf(format, args...)
+	if s.colours {
+		line = fmt.Sprintf("\x1b[31m%s\x1b[0m", line)
+	}
+	ms := float64(time.Since(s.began)) / float64(time.Millisecond)
+	fmt.Fprintf(s.out, "%7.2f  %s\n", ms, line)
 }
 
 // summary draws the counts of both ways.

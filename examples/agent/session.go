@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/duetrpc/duet/peer"
+	"github.com/duetrpc/duet/resume"
 	"github.com/duetrpc/duet/wsconn"
 )
 
@@ -22,7 +23,7 @@ const (
 )
 
 // both runs the two halves in one process. They know nothing of that.
-func both(ctx context.Context, t *tools, stdout io.Writer, log *slog.Logger) error {
+func both(ctx context.Context, t *tools, cut time.Duration, stdout io.Writer, log *slog.Logger) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -32,7 +33,7 @@ func both(ctx context.Context, t *tools, stdout io.Writer, log *slog.Logger) err
 	group.Go(func() error { return serve(serving, l, log) })
 	group.Go(func() error {
 		defer stop()
-		return play(ctx, address(l), t, stdout, log)
+		return play(ctx, address(l), t, cut, stdout, log)
 	})
 	return group.Wait()
 }
@@ -59,7 +60,10 @@ func address(l net.Listener) string {
 
 // serve runs the agent half on l until ctx ends, then lets runs finish.
 func serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
-	agent := peer.NewServer(&peer.Options{Handler: newAgent(log), Logger: log})
+	// Clients that ask for a session keep it when their connection is cut. This agent
+	// knows no users; where there are some, Options.Authorize names them.
+	sessions := resume.NewSessions(&resume.Options{Anonymous: true, Logger: log})
+	agent := peer.NewServer(sessions.Server(&peer.Options{Handler: newAgent(log), Logger: log}))
 	web := &http.Server{
 		Handler:           agent,
 		ReadHeaderTimeout: drainTime,
@@ -81,21 +85,32 @@ func serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 }
 
 // play runs the client half: it connects, has the agent read, and compares.
-func play(ctx context.Context, url string, t *tools, stdout io.Writer, log *slog.Logger) error {
+func play(ctx context.Context, url string, t *tools, cut time.Duration, stdout io.Writer, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, sessionTime, fmt.Errorf("no end of the session after %v", sessionTime))
 	defer cancel()
-	// peer.Dial does the next two steps in one; the screen goes between them.
-	ws, _, err := wsconn.Dial(ctx, url, nil)
+	screen := newScreen(stdout)
+	wire := &tap{screen: screen}
+	opts := peer.Options{Handler: t.methods(), Logger: log}
+	knife := &knife{every: cut, tap: wire}
+	connect := connectOnce
+	if cut > 0 {
+		connect = knife.connect
+		t.talks = 5 * cut
+	}
+	conn, stop, err := connect(ctx, url, wire, opts)
 	if err != nil {
 		return err
 	}
+	defer stop()
+	screen.begin()
 	log.Info("client connected", "url", url, "folder", t.root.Name(), "files", t.files)
-	screen := newScreen(stdout)
-	wire := &tap{Transport: ws, screen: screen}
-	conn := peer.New(wire, &peer.Options{Handler: t.methods(), Logger: log})
 
 	t.heard = wire.heard
+	cutting, enough := context.WithCancel(ctx)
+	cuts := knife.start(cutting)
 	t.run(ctx, conn, goalRead)
+	enough()
+	n := <-cuts
 	interrupted := context.Cause(ctx) // even if the report was faster
 
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -111,5 +126,21 @@ func play(ctx context.Context, url string, t *tools, stdout io.Writer, log *slog
 		return errors.Join(interrupted, err)
 	}
 	compared, wrong := t.found()
+	if cut > 0 {
+		compared += fmt.Sprintf(", over %d cuts", n)
+		if n == 0 {
+			wrong.add("the connection was never cut")
+		}
+	}
 	return errors.Join(err, screen.verdict(compared, append(wire.sum(), wrong...)))
+}
+
+// connectOnce makes a connection as peer.Dial does, with the tap between.
+func connectOnce(ctx context.Context, url string, wire *tap, opts peer.Options) (conn *peer.Conn, stop func(), err error) {
+	ws, _, err := wsconn.Dial(ctx, url, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	wire.Transport = ws
+	return peer.New(wire, &opts), func() {}, nil
 }

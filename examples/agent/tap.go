@@ -27,6 +27,7 @@ type tap struct {
 	screen   *screen
 	env      codec.Envelope
 	ways     [2]traffic
+	words    int // that were heard
 	problems problems
 }
 
@@ -121,7 +122,22 @@ func (t *tap) settled(ctx context.Context) {
 func (t *tap) heard(word string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.words++
 	t.screen.word(word)
+}
+
+// cut shows that the connection is cut.
+func (t *tap) cut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.screen.remark("✂ cut after word %d", t.words)
+}
+
+// goesOn shows that the session does.
+func (t *tap) goesOn(after time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.screen.remark("✓ goes on %.1f ms later with word %d", float64(after)/float64(time.Millisecond), t.words+1)
 }
 
 // cancelled says what became of a session that was interrupted.

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/duetrpc/duet/peer"
 )
@@ -23,6 +24,7 @@ type tools struct {
 	root  *os.Root          // nothing outside of it can be reached
 	files int               // how many files the user lets the agent read
 	heard func(word string) // shows what the agent says
+	talks time.Duration     // how long it is to talk at least
 
 	mu       sync.Mutex
 	asked    bool            // the user has been asked
