@@ -12,11 +12,17 @@ type inflow struct {
 	scratch [40]byte
 	used    bool                     // the message lies in scratch
 	grow    func([]byte, int) []byte // the caller's
+	made    []byte                   // what it has made last, for the message that is being read
+	more    func([]byte, int) []byte // grow, with made kept
 	room    func([]byte, int) []byte // makes room in scratch for what may be a line, and by grow for all else
 	plain   []byte                   // what is read in where a socket has no ReadGrow
 }
 
 func (in *inflow) init() {
+	in.more = func(buf []byte, n int) []byte {
+		in.made = in.grow(buf, n)
+		return in.made
+	}
 	in.room = func(buf []byte, n int) []byte {
 		switch {
 		case len(buf) == 0 && n <= len(in.scratch):
@@ -24,9 +30,9 @@ func (in *inflow) init() {
 			return in.scratch[:0]
 		case in.used:
 			in.used = false
-			return append(in.grow(nil, len(buf)+n), buf...)
+			return append(in.more(nil, len(buf)+n), buf...)
 		}
-		return in.grow(buf, n)
+		return in.more(buf, n)
 	}
 }
 
@@ -46,6 +52,10 @@ func (s *session) ReadGrow(ctx context.Context, buf []byte, grow func([]byte, in
 		text, whole, err := s.in.read(s.ctx, l, buf, grow)
 		switch {
 		case err != nil:
+			if s.in.made != nil {
+				// What buf was before is not ours any more: somebody else may have it.
+				buf, s.in.made = s.in.made[:len(buf)], nil
+			}
 			s.lost(l, err)
 		case isLine(text):
 			s.heard(l, text)
@@ -70,6 +80,7 @@ func (s *session) Yield() {
 
 // read reads one message. whole is buf with it, or nil where it lies elsewhere.
 func (in *inflow) read(ctx context.Context, l *link, buf []byte, grow func([]byte, int) []byte) (text, whole []byte, err error) {
+	in.grow, in.used, in.made = grow, false, nil
 	switch {
 	case l.readGrow == nil:
 		if text, err = l.Read(ctx, in.plain[:0]); err != nil {
@@ -80,12 +91,12 @@ func (in *inflow) read(ctx context.Context, l *link, buf []byte, grow func([]byt
 		}
 		return text, nil, nil
 	case cap(buf) > 0:
-		if whole, err = l.readGrow(ctx, buf, grow); err != nil {
+		if whole, err = l.readGrow(ctx, buf, in.more); err != nil {
 			return nil, nil, err
 		}
+		in.made = nil
 		return whole[len(buf):], whole, nil
 	}
-	in.grow, in.used = grow, false
 	text, err = l.readGrow(ctx, nil, in.room)
 	switch {
 	case err != nil:
@@ -93,6 +104,7 @@ func (in *inflow) read(ctx context.Context, l *link, buf []byte, grow func([]byt
 	case in.used:
 		return text, nil, nil
 	}
+	in.made = nil
 	return text, text, nil
 }
 

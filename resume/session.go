@@ -37,11 +37,12 @@ type session struct {
 	in       inflow // the reader's
 	ackTimer *time.Timer
 
-	mu      sync.Mutex
-	link    *link  // the current one; nil while there is none
-	live    bool   // the link's handshake is over, and what was missing is sent
-	writing bool   // somebody writes to the link
-	attempt uint64 // the number of the newest handshake
+	mu        sync.Mutex
+	link      *link  // the current one; nil while there is none
+	live      bool   // the link's handshake is over, and what was missing is sent
+	writing   bool   // somebody writes to the link
+	unflushed bool   // TryWrite has left a part of a message, for Write to send
+	attempt   uint64 // the number of the newest handshake
 
 	confirmed bool // something has arrived: the other end knows of the session
 

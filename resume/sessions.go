@@ -141,8 +141,9 @@ func (a *Sessions) open(ctx context.Context, l *link, principal string) (peer.Tr
 	a.all[keyOf(id)] = s
 	a.stats.Opened++
 	a.mu.Unlock()
-	if !s.proceed(l, 0, line(wordOpened, id, uint64(a.opts.Park/time.Millisecond))) {
-		_ = s.Close(nil)
+	// Where there is a socket all the same, the other end was faster: it has heard of the
+	// session, lost the socket, and taken the session up over this one.
+	if !s.proceed(l, 0, line(wordOpened, id, uint64(a.opts.Park/time.Millisecond))) && s.finish(errClosed, true) {
 		return nil, errors.New("resume: the socket was lost in the handshake")
 	}
 	return s, nil

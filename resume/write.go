@@ -24,7 +24,9 @@ func (s *session) Write(ctx context.Context, msgs ...[]byte) error {
 
 // hold waits for a way to the other end and makes the caller the one who writes. It holds
 // as many of msgs as there is room for, at least one where there are any, and returns the
-// acknowledgement that should go with them, 0 for none.
+// acknowledgement that should go with them, 0 for none. There is none of msgs to write where
+// a TryWrite has left something and there is no room: the other end cannot acknowledge a
+// part of a message.
 func (s *session) hold(ctx context.Context, msgs [][]byte) (l *link, n int, ack uint64, err error) {
 	var timeout *time.Timer
 	defer func() {
@@ -34,7 +36,7 @@ func (s *session) hold(ctx context.Context, msgs [][]byte) (l *link, n int, ack 
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.ready() || len(msgs) > 0 && !s.out.fits(len(msgs[0]), s.opts.Buffer) {
+	for !s.ready() || len(msgs) > 0 && !s.unflushed && !s.out.fits(len(msgs[0]), s.opts.Buffer) {
 		if s.over != nil {
 			return nil, 0, 0, s.over
 		}
@@ -61,7 +63,7 @@ func (s *session) hold(ctx context.Context, msgs [][]byte) (l *link, n int, ack 
 		s.out.add(msgs[n])
 		n++
 	}
-	s.writing = true
+	s.writing, s.unflushed = true, false
 	if s.received-s.told >= ackSoon {
 		ack = s.acknowledging()
 	}
@@ -128,6 +130,7 @@ func (s *session) TryWrite(msg []byte) (took, flushed bool) {
 	if !took {
 		s.out.undo()
 	}
+	s.unflushed = took && !flushed && s.link == l
 	s.writing = false
 	if s.ackDue { // which may take waiting
 		s.armed = true
