@@ -23,6 +23,7 @@ func (s *session) claim(l *link, attempt, theirs uint64) (mine uint64, old *link
 	old = s.link
 	s.retire(old)
 	s.link, s.live, s.unflushed, s.attempt = l, false, false, attempt
+	s.confirmed = true
 	s.told, s.untold, s.ackDue = s.received, 0, false // the handshake tells
 	s.change()
 	return s.received, old, nil

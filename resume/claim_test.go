@@ -77,7 +77,7 @@ func TestClaims(t *testing.T) {
 		{"of another principal", "somebody else", "resume ID 1 2", 4102, true},
 		{"of nobody", "", "resume ID 1 2", 4102, true},
 		{"another id", "somebody", "resume 00000000000000000000000000000000 1 2", 4102, true},
-		{"an upper case id", "somebody", "resume UPPER 1 2", 4102, true},
+		{"an upper case id", "somebody", "resume UPPER 1 2", 1002, true},
 		{"a count from the future", "somebody", "resume ID 1 3", 4102, false},
 		{"a count from the past", "somebody", "resume ID 1 0", 4102, false},
 		{"a handshake from the past", "somebody", "resume ID 0 2", 4101, true},
@@ -251,7 +251,7 @@ func TestSilentHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, nil)
 		r := w.raw()
-		closed(t, r, 1008)
+		closed(t, r, 1013)
 		r = w.raw()
 		r.Send("open")
 		r.Receive()
@@ -264,6 +264,27 @@ func TestSilentHandshake(t *testing.T) {
 		if s := w.sessions.Stats(); s.Open != 0 || s.Parked != 0 {
 			t.Errorf("a session nobody knows of is kept: %+v", s)
 		}
+		<-w.conn().Done()
+	})
+}
+
+// A handshake that takes the session up shows that the other end knows of it.
+func TestClaimConfirms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		r := w.raw()
+		r.Send("open")
+		id := strings.Fields(r.Receive())[1]
+		w.cut()
+		r = w.raw()
+		r.Send("resume " + id + " 1 0")
+		r.Want("resumed 0")
+		w.cut()
+		time.Sleep(time.Minute)
+		r = w.raw()
+		r.Send("resume " + id + " 2 0")
+		r.Want("resumed 0")
+		_ = w.conn().Close()
 		<-w.conn().Done()
 	})
 }

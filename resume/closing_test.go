@@ -129,7 +129,7 @@ func TestCloseCodes(t *testing.T) {
 		resume bool
 	}{
 		{1000, false}, {1001, true}, {1002, false}, {1003, false}, {1005, false}, {1006, true}, {1007, false}, {1008, false}, {1009, false},
-		{1010, false}, {1011, true}, {1012, true}, {1013, true}, {1014, false}, {3000, false}, {4000, false}, {4102, false},
+		{1010, false}, {1011, true}, {1012, true}, {1013, true}, {1014, false}, {3000, false}, {4000, false}, {4102, false}, {4103, true},
 	} {
 		for _, accepting := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d accepting=%v", test.code, accepting), func(t *testing.T) {

@@ -89,7 +89,7 @@ func begin(ctx context.Context, o *Options, l *link) (id string, park time.Durat
 		return "", 0, nil
 	}
 	args, ok := words(text, wordOpened, 2)
-	if ok && len(args[0]) == idSize {
+	if ok && isID(args[0]) {
 		if ms, ok := number(args[1]); ok && ms > 0 {
 			return string(args[0]), time.Duration(min(ms, uint64(maxPark/time.Millisecond))) * time.Millisecond, nil
 		}

@@ -82,6 +82,7 @@ const (
 	codeEnded    = 4100 // the session was ended in order; the reason begins with the code
 	codeReplaced = 4101 // another socket has taken the session up
 	codeLost     = 4102 // there is no such session
+	codeDropped  = 4103 // the socket was given up, the session was not
 )
 
 // endedError is an orderly end that is told with another code, since its own would mean
@@ -123,7 +124,7 @@ func told(cause error) error {
 // goesOn reports whether a session outlives a socket that was closed with code.
 func goesOn(code int) bool {
 	switch code {
-	case 1001, 1006, 1011, 1012, 1013:
+	case 1001, 1006, 1011, 1012, 1013, codeDropped:
 		return true
 	}
 	return false
@@ -172,7 +173,7 @@ func errLine(text []byte) error {
 }
 
 var (
-	errHandshake = fmt.Errorf("resume: no handshake in time: %w", wsconn.ErrPolicy)
+	errHandshake = fmt.Errorf("resume: no handshake in time: %w", wsconn.ErrTryAgainLater)
 	errStalled   = fmt.Errorf("resume: nothing acknowledged in time: %w", wsconn.ErrTryAgainLater)
 	errClosed    = errors.New("resume: session closed")
 )

@@ -44,6 +44,16 @@ func words(text []byte, word string, n int) (args [][]byte, ok bool) {
 	return args[1:], len(args) == n+1 && string(args[0]) == word
 }
 
+// isID reports whether text may be an id.
+func isID(text []byte) bool {
+	for _, c := range text {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(text) == idSize
+}
+
 // number reads a count: digits without a leading zero, less than 2^63.
 func number(text []byte) (n uint64, ok bool) {
 	if len(text) == 0 || len(text) > 19 || text[0] == '0' && len(text) > 1 {

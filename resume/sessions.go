@@ -105,7 +105,7 @@ func (a *Sessions) Accept(ctx context.Context, t peer.Transport) (peer.Transport
 		return a.open(ctx, l, principal)
 	}
 	args, ok := words(text, wordResume, 3)
-	if ok && len(args[0]) == idSize {
+	if ok && isID(args[0]) {
 		attempt, ok := number(args[1])
 		theirs, fine := number(args[2])
 		if ok && fine {
