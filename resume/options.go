@@ -18,7 +18,8 @@ type Options struct {
 	// Handshake bounds the exchange that begins each socket. Default 10 s.
 	Handshake time.Duration
 
-	// Logger gets what becomes of sessions. Their ids are never logged. nil logs nothing.
+	// Logger gets when sessions lose their sockets, and go on; that one is lost is the
+	// connection's to log. Ids are never logged. nil logs nothing.
 	Logger *slog.Logger
 
 	// Anonymous, of the accepting end, has sessions for those without a principal, too.

@@ -2,7 +2,6 @@ package resume
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -225,13 +224,7 @@ func (s *session) fail(l *link, why error) {
 }
 
 // end ends the session for a reason of its own. The first one counts.
-func (s *session) end(why error) {
-	if s.finish(why, false) {
-		if gap, ok := why.(*GapError); ok {
-			s.opts.Logger.Warn("resume: session lost", slog.Any("error", gap))
-		}
-	}
-}
+func (s *session) end(why error) { s.finish(why, false) }
 
 // expire ends the session unless it has a socket, which it reports.
 func (s *session) expire(why Reason) bool {
