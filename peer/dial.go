@@ -43,12 +43,11 @@ func Accept(w http.ResponseWriter, r *http.Request, opts *Options) (*Conn, error
 		return nil, err
 	}
 	p.Accepts = true
-	return accept(w, r, p, &buffers{}, func() error { return nil }, nil)
+	return accept(w, r, p, &buffers{}, nil)
 }
 
-// accept is Accept with prepared options. admit says whether there may be one more
-// connection, once that is known to be one. onDone, if not nil, is called when it is done.
-func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers, admit func() error, onDone func(*Conn)) (*Conn, error) {
+// accept is Accept with prepared options.
+func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers, up *upgrade) (*Conn, error) {
 	if err := wsconn.CheckRequest(r, &opts.WebSocket); err != nil {
 		return nil, refuseUpgrade(w, opts, r, http.StatusForbidden, err)
 	}
@@ -66,38 +65,44 @@ func accept(w http.ResponseWriter, r *http.Request, opts *Options, pool *buffers
 			values = ctx
 		}
 	}
+	if principal := PrincipalFrom(values); !up.onBehalf(principal) {
+		opts.Logger.Info("duet: upgrade refused, too many of one principal are under way", slog.String("remote", r.RemoteAddr))
+		refuseForNow(w)
+		return nil, &LimitError{What: "Connections", Limit: int64(spareEach)}
+	}
 	ws, err := wsconn.Accept(w, r, &opts.WebSocket)
 	if err != nil {
 		opts.Logger.Info("duet: upgrade failed", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
 		return nil, err
 	}
-	owned := true
+	owned, transport := true, Transport(ws)
 	defer func() {
 		if owned { // Options.Transport failed, or a function of Options panicked
-			_ = ws.Close(wsconn.ErrInternal)
+			_ = transport.Close(wsconn.ErrInternal) // the first cause wins
+			<-ws.Done()                             // an upgrade is under way as long as its socket is there
 		}
 	}()
-	transport := Transport(ws)
 	if opts.Transport != nil {
-		transport, err = opts.Transport(r.WithContext(joinedContext{r.Context(), values}), ws)
+		t, err := opts.Transport(r.WithContext(joinedContext{r.Context(), values}), ws)
 		switch {
 		case err != nil:
 			opts.Logger.Warn("duet: Options.Transport failed", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
-			_ = ws.Close(err) // the first cause wins
+			_ = ws.Close(err)
 			return nil, err
-		case transport == nil:
+		case t == nil:
 			owned = false
 			return nil, ErrTaken
 		}
+		transport = t
 	}
-	if err := admit(); err != nil {
+	if err := up.admit(); err != nil {
 		opts.Logger.Info("duet: connection refused", slog.String("remote", r.RemoteAddr), slog.Any("error", err))
 		_ = transport.Close(err)
 		return nil, err
 	}
 	// The request's own context ends with ServeHTTP; its values stay.
 	parent := joinedContext{opts.BaseContext, context.WithoutCancel(values)}
-	c := newConn(transport, opts, parent, pool, onDone)
+	c := newConn(transport, opts, parent, pool, up.done)
 	owned = false
 	return c, nil
 }

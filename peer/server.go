@@ -20,8 +20,13 @@ type Server struct {
 	conns  map[*Conn]struct{}
 	places int // connections and upgrades under way
 	held   int // of these, connections
-	closed bool
-	empty  chan struct{} // not nil while Shutdown waits for the last place
+
+	upgrades map[string]int // under way, by principal
+	closed   bool
+	empty    chan struct{} // not nil while Shutdown waits for the last place
+
+	ctx    context.Context // ends when no more connections are taken
+	cancel context.CancelCauseFunc
 }
 
 // NewServer returns a Server whose connections all have opts. It panics with an
@@ -32,28 +37,24 @@ func NewServer(opts *Options) *Server {
 		panic(err)
 	}
 	p.Accepts = true
-	return &Server{opts: p, conns: make(map[*Conn]struct{})}
+	s := &Server{opts: p, conns: make(map[*Conn]struct{}), upgrades: make(map[string]int)}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s
 }
 
 // ServeHTTP upgrades a request to a connection, which lives on after it returns.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.takePlace() {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+		refuseForNow(w)
 		return
 	}
+	up := &upgrade{server: s}
 	var c *Conn
-	admitted := false
-	defer func() { // also where a function of Options panics
-		if c == nil {
-			s.leave(nil, admitted)
-		}
-	}()
-	admit := func() (err error) {
-		admitted, err = s.admit()
-		return err
-	}
-	c, err := accept(w, r, s.opts, &s.buffers, admit, func(c *Conn) { s.leave(c, true) })
+	defer func() { up.end(c) }()                        // also where a function of Options panics
+	ctx, cancel := context.WithCancelCause(r.Context()) // for an Options.Transport that waits
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(goingAway{}) })()
+	c, err := accept(w, r.WithContext(ctx), s.opts, &s.buffers, up)
 	if err != nil {
 		return
 	}
@@ -70,20 +71,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit takes the place of a connection.
-func (s *Server) admit() (ok bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if most := s.opts.Limits.Connections; s.held >= most {
-		return false, &LimitError{What: "Connections", Limit: int64(most)}
-	}
-	s.held++
-	return true, nil
-}
-
-// spare is how many upgrades may be under way that are not known to be connections.
-const spare = 64
-
 func (s *Server) takePlace() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,14 +85,12 @@ func (s *Server) takePlace() bool {
 	return true
 }
 
-// leave gives a place back, of an upgrade or of a connection.
-func (s *Server) leave(c *Conn, admitted bool) {
+// leave gives the place of a connection back.
+func (s *Server) leave(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places--
-	if admitted {
-		s.held--
-	}
+	s.held--
 	delete(s.conns, c)
 	s.checkEmpty()
 }
@@ -167,4 +152,5 @@ func (s *Server) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.cancel(goingAway{})
 }

@@ -35,10 +35,11 @@ func (c *Conn) shutdown(ctx context.Context, cause error) error {
 		c.guard("Transport.GoingAway", c.acks.GoingAway)
 	}
 
+	var lost error
 	select {
 	case <-drained:
 		if c.acks != nil { // written is not arrived
-			c.guard("Transport.Flush", func() { _ = c.acks.Flush(ctx) })
+			c.guard("Transport.Flush", func() { lost = c.acks.Flush(ctx) })
 		}
 		if ctx.Err() != nil {
 			c.end(cause)
@@ -49,13 +50,13 @@ func (c *Conn) shutdown(ctx context.Context, cause error) error {
 		c.end(cause)
 		return contextError(ctx)
 	}
-	c.end(cause)
+	c.end(or(lost, cause))
 	select {
 	case <-c.done:
 		if was {
 			return nil
 		}
-		return c.Err() // it may have broken on the way
+		return or(c.Err(), lost) // it may have broken on the way
 	case <-ctx.Done():
 		return contextError(ctx)
 	}

@@ -13,7 +13,7 @@ func (s *session) claim(l *link, attempt, theirs uint64) (mine uint64, old *link
 	defer s.mu.Unlock()
 	switch {
 	case s.over != nil:
-		return 0, nil, s.over
+		return 0, nil, told(s.over)
 	case attempt <= s.attempt:
 		return 0, nil, &GapError{Reason: Replaced, Err: fmt.Errorf("handshake %d comes after %d", attempt, s.attempt)}
 	case theirs < s.out.acked || theirs > s.out.last:

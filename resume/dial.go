@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/duetrpc/duet/peer"
@@ -42,6 +43,7 @@ func offer(names []string) []string {
 type dialler struct {
 	redialer redialer
 	park     time.Duration // how long the other end keeps the session without a socket
+	turn     sync.Mutex    // of who dials: until it is told how that went
 	attempt  uint64        // of the last handshake; of who dials
 }
 
@@ -102,7 +104,7 @@ const maxPark = 30 * 24 * time.Hour
 
 // lost dials again.
 func (d *dialler) lost(s *session, why error) {
-	s.opts.Logger.Info("resume: socket lost, dialling again", slog.Any("error", why))
+	s.log(slog.LevelInfo, "resume: socket lost, dialling again", slog.Any("error", why))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over == nil {
@@ -112,6 +114,8 @@ func (d *dialler) lost(s *session, why error) {
 
 // redial takes the session up over another socket, or ends it.
 func (d *dialler) redial(s *session, why error) {
+	d.turn.Lock()
+	defer d.turn.Unlock()
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, d.park, &GapError{Reason: Expired, Err: why})
 	defer cancel()
@@ -129,7 +133,7 @@ func (d *dialler) redial(s *session, why error) {
 		if err == nil {
 			if s.proceed(l, theirs, nil) {
 				d.redialer.Resumed()
-				s.opts.Logger.Info("resume: session goes on", slog.Duration("after", time.Since(began)))
+				s.log(slog.LevelInfo, "resume: session goes on", slog.Duration("after", time.Since(began)))
 			}
 			return // where it is lost again, another goroutine is on its way
 		}

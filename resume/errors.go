@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -107,9 +108,6 @@ type closer interface {
 
 // told is what the socket is closed with when cause ends the session.
 func told(cause error) error {
-	if cause == nil {
-		return nil
-	}
 	code, reason := 1011, ""
 	var c closer
 	if errors.As(cause, &c) {
@@ -167,13 +165,14 @@ func original(closed *wsconn.CloseError) error {
 	return &wsconn.CloseError{Code: code, Reason: reason, Err: closed.Err}
 }
 
-// errLine is what is wrong with a line.
+// errLine is what is wrong with a line. What follows its first word may be a secret.
 func errLine(text []byte) error {
-	return fmt.Errorf("resume: bad line %.40q", text)
+	word, _, _ := bytes.Cut(text, []byte{' '})
+	return fmt.Errorf("resume: bad line %.10q", word)
 }
 
 var (
 	errHandshake = fmt.Errorf("resume: no handshake in time: %w", wsconn.ErrTryAgainLater)
 	errStalled   = fmt.Errorf("resume: nothing acknowledged in time: %w", wsconn.ErrTryAgainLater)
-	errClosed    = errors.New("resume: session closed")
+	errClosed    = fmt.Errorf("resume: session closed: %w", &wsconn.CloseError{Code: 1000})
 )

@@ -45,6 +45,13 @@ func newLink(t peer.Transport) *link {
 	return l
 }
 
+// gone waits until nothing is left of a socket that was closed.
+func (l *link) gone() {
+	if l.done != nil {
+		<-l.done
+	}
+}
+
 // readLine reads the other end's line of a handshake. It takes at most within, and no longer
 // than ctx.
 func (l *link) readLine(ctx context.Context, within time.Duration) ([]byte, error) {
@@ -68,6 +75,8 @@ func (l *link) readLine(ctx context.Context, within time.Duration) ([]byte, erro
 // ask writes the first line of a handshake and reads the other end's. It reads at the same
 // time, since only who reads a socket learns what it has ended with.
 func (l *link) ask(ctx context.Context, text []byte, within time.Duration) ([]byte, error) {
+	late := time.AfterFunc(within, func() { _ = l.Close(errHandshake) }) // the answer says nothing of the Write
+	defer late.Stop()
 	wrote := make(chan error, 1)
 	go func() {
 		err := l.Write(ctx, text)

@@ -32,7 +32,8 @@ type Options struct {
 	Park time.Duration
 
 	// Parked and ParkedBytes, of the accepting end, bound the sessions without a socket,
-	// and what they hold to send again. Default 1,024 and 64 MiB.
+	// and what they hold to send again. Default 1,024 and 64 MiB. What waits in the queues
+	// of their connections has the bound of these, Limits.QueueBytes each.
 	Parked      int
 	ParkedBytes int64
 

@@ -27,7 +27,7 @@ func (r *acceptor) hopeless() bool { return true }
 
 // lost parks the session.
 func (r *acceptor) lost(s *session, why error) {
-	r.sessions.opts.Logger.Debug("resume: socket lost, session parked", slog.Any("error", why))
+	s.log(slog.LevelDebug, "resume: socket lost, session parked", slog.Any("error", why))
 	for _, victim := range r.sessions.park(s, r.principal) {
 		victim.expire(Evicted)
 	}

@@ -2,6 +2,7 @@ package resume
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -168,6 +169,18 @@ func (s *session) spawn(f func()) {
 	}()
 }
 
+// log writes a line from beside, since a logger may block, or log over this very session.
+func (s *session) log(level slog.Level, msg string, attrs ...slog.Attr) {
+	if !s.opts.Logger.Enabled(context.Background(), level) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over == nil {
+		s.spawn(func() { s.opts.Logger.LogAttrs(context.Background(), level, msg, attrs...) })
+	}
+}
+
 // checkDone closes done when nothing is left. s.mu is held.
 func (s *session) checkDone() {
 	if s.over != nil && s.tasks == 0 {
@@ -182,7 +195,7 @@ func (s *session) checkDone() {
 // retire has Done wait for a link that is the current one no more. s.mu is held.
 func (s *session) retire(l *link) {
 	if l != nil && l.done != nil && s.over == nil {
-		s.spawn(func() { <-l.done })
+		s.spawn(l.gone)
 	}
 }
 
@@ -251,17 +264,13 @@ func (s *session) finish(why error, alone bool) bool {
 	s.change()
 	s.spawn(func() { // holds done back until all of this has run
 		if l != nil {
-			if why == errClosed {
-				_ = l.Close(nil)
-			} else {
-				_ = l.Close(told(why))
-			}
+			_ = l.Close(told(why))
 		}
-		s.stop(why)
+		s.stop(told(why)) // with it a handshake that is under way
 		s.ackTimer.Stop()
 		s.role.ended(s)
-		if l != nil && l.done != nil {
-			<-l.done
+		if l != nil {
+			l.gone()
 		}
 	})
 	s.mu.Unlock()

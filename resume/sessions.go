@@ -168,6 +168,7 @@ func (a *Sessions) resume(l *link, principal, id string, attempt, theirs uint64)
 		a.mu.Unlock()
 		a.opts.Logger.Info("resume: handshake refused", slog.Any("error", why))
 		_ = l.Close(why)
+		l.gone() // an upgrade is under way as long as its socket is there
 	}
 	s := a.find(id, principal)
 	if s == nil {
@@ -190,11 +191,12 @@ func (a *Sessions) resume(l *link, principal, id string, attempt, theirs uint64)
 	a.unpark(s)
 	if old != nil {
 		_ = old.Close(&GapError{Reason: Replaced})
+		defer old.gone() // likewise
 	}
 	if s.proceed(l, theirs, line(wordResumed, mine)) {
 		a.mu.Lock()
 		a.stats.Resumed++
 		a.mu.Unlock()
-		a.opts.Logger.Debug("resume: session goes on")
+		s.log(slog.LevelDebug, "resume: session goes on")
 	}
 }
