@@ -66,7 +66,7 @@ func (c *Conn) begin(ctx context.Context, method string, opts []CallOption) (own
 			return call, nil
 		}
 	}
-	return call, &CallError{Method: method, Note: call.choice.note, Sent: pending.NotSent, Err: err}
+	return call, c.callError(method, call.choice.note, pending.NotSent, err)
 }
 
 // complete sends a call, waits for the answer and decodes it.
@@ -77,7 +77,7 @@ func (c *Conn) complete(ctx context.Context, call ownCall, params, result any) e
 		defer c.yieldsNot(slot.ID)
 	}
 	fail := func(sent pending.State, err error) error {
-		return &CallError{Method: slot.Method, Note: slot.Note, Sent: sent, Err: err}
+		return c.callError(slot.Method, slot.Note, sent, err)
 	}
 	t := text{method: slot.Method, id: slot.ID, value: params}
 	var err error
@@ -86,7 +86,7 @@ func (c *Conn) complete(ctx context.Context, call ownCall, params, result any) e
 	}
 	var updates *updates
 	if call.choice.extends() {
-		x := &Extension{Conn: c, ID: slot.ID, add: or(t.add, &additions{})}
+		x := &Extension{Conn: c, ID: slot.ID, once: call.choice.once, add: or(t.add, &additions{})}
 		defer x.end()
 		if updates, err = x.prepare(&call.choice); err != nil {
 			return fail(pending.NotSent, err)

@@ -11,6 +11,7 @@ type callOptions struct {
 	cancel     context.Context // nil where there is none
 	progress   func(Progress)
 	extensions []func(*Extension) error
+	once       *bool // for Extension.OnEnd
 }
 
 // extends reports whether the call is more than its method and params.
@@ -22,7 +23,8 @@ func Note(text string) CallOption { return func(o *callOptions) { o.note = text 
 
 // Idempotent says that the other end may run the call twice. A [Client] then makes it
 // again on its next connection also where it may have been sent over the one that has
-// ended; progress begins anew with it. A Conn makes no call twice.
+// ended; progress begins anew with it. A stream is made again only while no
+// item has come. A Conn makes no call twice.
 func Idempotent() CallOption { return func(o *callOptions) { o.idempotent = true } }
 
 // chosen returns what opts say.

@@ -68,7 +68,7 @@ func (c *Client) Conn(ctx context.Context) (*Conn, error) {
 			return conn, nil
 		case over != nil:
 			return nil, &noConnection{why: over}
-		case greeting && ctx.Value(connectingKey{}) == conn:
+		case greeting && belongs(ctx, conn):
 			return nil, errConnecting
 		}
 		select {
@@ -79,6 +79,10 @@ func (c *Client) Conn(ctx context.Context) (*Conn, error) {
 		}
 	}
 }
+
+// Redial ends the pause before the next attempt, for a network that is back, or a user who
+// does not want to wait. Where there is no pause it does nothing.
+func (c *Client) Redial() { c.redialer.now() }
 
 // Close ends the Client and its connection as Conn.Close does, and returns at once. It may
 // be called from handlers, from the functions of ClientOptions, and again. It returns nil.
@@ -91,7 +95,8 @@ func (c *Client) Close() error {
 // Calls that wait for a connection fail with ErrShutdown. It waits for Done, which neither
 // a handler nor a function of ClientOptions may wait for. The error is that of the
 // connection where it broke meanwhile, or the error of ctx: then the Client is closed at
-// once. On a Client that has ended it waits for Done.
+// once. A session without a socket (see package resume) waits for one, as long as ctx lets
+// it, where something was not acknowledged. On a Client that has ended it waits for Done.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
 	c.checkReady()

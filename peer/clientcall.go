@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/duetrpc/duet/pending"
 )
@@ -16,14 +17,20 @@ import (
 //
 // Every error is a *CallError. Where there was no connection its Err is that of
 // [Client.Conn], without an *Error in it: no other end has answered. Where the call was
-// made more than once, Sent is of the attempt that got furthest.
+// made more than once, Sent is of the attempt that got furthest. A call that may have been
+// sent three times is not made again: it may be what ends the connections.
 //
-// In OnConnect, call through its Conn. A Call with the context of OnConnect, which would
-// wait for itself, fails; one with another context waits until OnConnect is given up.
+// In OnConnect, call through its Conn, and in a handler with [CallerFrom]. While OnConnect
+// runs, a Call with its context, or with that of a handler of the same connection, fails: it
+// would wait for itself. One with another context waits until OnConnect is given up.
 func (c *Client) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
 	choice := chosen(opts)
-	var before *CallError // of an attempt that may have been sent
-	for {
+	var before *CallError // of the attempt that got furthest, of those that may have been sent
+	once := false         // what goes with the call cannot go twice
+	if len(choice.extensions) > 0 {
+		opts = append(slices.Clip(opts), func(o *callOptions) { o.once = &once })
+	}
+	for made := 0; ; {
 		conn, err := c.Conn(ctx)
 		if err != nil {
 			err = &CallError{Method: method, Note: choice.note, Sent: pending.NotSent, Err: err}
@@ -34,20 +41,28 @@ func (c *Client) Call(ctx context.Context, method string, params, result any, op
 		if !errors.As(err, &failed) {
 			return err
 		}
-		again := conn != nil && conn.broke(ctx, failed.Err) && (failed.Sent == pending.NotSent || choice.idempotent)
+		again := conn != nil && conn.broke(ctx, failed.Err)
+		if failed.Sent != pending.NotSent {
+			made++
+			givenUp := choice.cancel != nil && choice.cancel.Err() != nil
+			again = again && choice.idempotent && !once && made < mostMade && !givenUp
+		}
 		switch {
-		case !again && before != nil && failed.Sent == pending.NotSent:
-			// What counts is how the attempt went that may have run.
+		case !again && before != nil && failed.Sent < before.Sent:
 			return &CallError{Method: method, Note: choice.note, Sent: before.Sent,
 				Err: fmt.Errorf("%w; and again: %w", before.Err, failed.Err)}
 		case !again:
 			return err
-		case failed.Sent != pending.NotSent:
+		case failed.Sent != pending.NotSent && (before == nil || before.Sent < failed.Sent):
 			before = failed
 		}
 		<-conn.ctx.Done() // which follows the cause at once
 	}
 }
+
+// mostMade is how often an idempotent call is made, at most, that may have been sent: it may be
+// the call that the connections end of.
+const mostMade = 3
 
 // Notify waits for the connection as Call does and sends a notification, as
 // [Conn.Notify] does. Where the connection has ended before that was queued it is queued on
@@ -76,7 +91,7 @@ func (c *Conn) broke(ctx context.Context, err error) bool {
 func local(cause error) bool { return errors.Is(cause, ErrClosed) || errors.Is(cause, ErrShutdown) }
 
 // errConnecting is why a call in OnConnect may not wait for OnConnect.
-var errConnecting = errors.New("peer: no connection: OnConnect has not returned, and calls through its Conn")
+var errConnecting = errors.New("peer: no connection: OnConnect has not returned; it calls through its Conn, and a handler through CallerFrom")
 
 // noConnection is why there is no connection. An *Error that the other end gave to OnConnect
 // is no answer to the call that waited for it, and the end of another context not that of

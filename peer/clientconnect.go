@@ -95,5 +95,11 @@ func (c *Client) greet(conn *Conn) error {
 	}
 }
 
+// belongs reports whether ctx is that of OnConnect, or of a handler, of a connection.
+func belongs(ctx context.Context, conn *Conn) bool {
+	of, _ := ConnFrom(ctx)
+	return of == conn || ctx.Value(connectingKey{}) == conn
+}
+
 // connectingKey finds the connection whose OnConnect a context was made for.
 type connectingKey struct{}

@@ -53,6 +53,11 @@ var (
 	// down.
 	ErrShutdown = errors.New("peer: connection is shutting down")
 
+	// ErrLost is found in the error of a call whose connection ended before its answer was
+	// there, beside what ended it: in order or not, by either end. Its Sent tells
+	// whether it may have run.
+	ErrLost = errors.New("peer: the connection has ended")
+
 	// ErrForbidden, returned by Options.Authorize, refuses an upgrade with 403
 	// instead of 401.
 	ErrForbidden = errors.New("peer: forbidden")
@@ -81,7 +86,7 @@ var (
 
 // CallError says why a call has no result. Err is what it was: an *Error if the
 // other end answered with one, the end of the context, the cause the connection
-// ended with, a *LimitError, a *ResponseError, a *CancelError where the other end alone
+// ended with (and ErrLost), a *LimitError, a *ResponseError, a *CancelError where the other end alone
 // takes calls and ended this one, pending.ErrFull where too many own calls wait,
 // ErrShutdown, ErrParams, ErrResult, ErrNoBatch, ErrNoPlace, ErrDirection, or what the
 // JSON encoder or decoder said.
@@ -106,6 +111,21 @@ func (e *CallError) prefix() string {
 }
 
 func (e *CallError) Unwrap() error { return e.Err }
+
+// lostError is why a call failed whose connection has ended.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string        { return e.err.Error() }
+func (e *lostError) Unwrap() error        { return e.err }
+func (e *lostError) Is(target error) bool { return target == ErrLost }
+
+// callError makes the error of a call.
+func (c *Conn) callError(method, note string, sent pending.State, err error) *CallError {
+	if cause := c.endCause(); cause != nil && errors.Is(err, cause) {
+		err = &lostError{err}
+	}
+	return &CallError{Method: method, Note: note, Sent: sent, Err: err}
+}
 
 // LimitError says which bound was passed.
 type LimitError struct {

@@ -20,6 +20,7 @@ type Extension struct {
 	// be made of it.
 	ID int64
 
+	once    *bool // to be set where the call cannot be made again; nil where nobody asks
 	add     *additions
 	removes []func() // run at the end
 }
@@ -52,8 +53,16 @@ func (x *Extension) Control(method, name string, token codec.ID, f func(params *
 	return err
 }
 
-// OnEnd has f run when the call is over, in the caller's goroutine, however it ended.
-func (x *Extension) OnEnd(f func()) { x.removes = append(x.removes, f) }
+// OnEnd has f run when the call is over, in the caller's goroutine, however it ended. f
+// reports whether the call could be made again, by a [Client], as far as this extension is
+// concerned.
+func (x *Extension) OnEnd(f func() (again bool)) {
+	x.removes = append(x.removes, func() {
+		if !f() && x.once != nil {
+			*x.once = true
+		}
+	})
+}
 
 // prepare does what the options of the call say. The updates are nil where it did not
 // ask for progress.

@@ -242,6 +242,14 @@ func (c *Conn) pushCancel(own ownCancel) {
 // waits for it any more: then m stays. An array leaves in any case.
 func (m *outgoingMessage) leave() bool { return m.slot == nil || m.slot.Leave() }
 
+// stay takes leave back: the transport has not taken m.
+func (m *outgoingMessage) stay() {
+	m.leaving = false
+	if m.slot != nil {
+		m.slot.Stay()
+	}
+}
+
 // number counts m, which the transport is given, and tells the calls in it.
 func (c *Conn) number(m *outgoingMessage) {
 	c.out.number++

@@ -21,9 +21,10 @@ type Redialer struct {
 	dialled bool // the first attempt, which waits for nothing, was made
 	waits   bool // the next attempt waits until due
 	due     time.Time
-	attempt int       // since the client was connected
-	good    time.Time // when what is connected was; zero where nothing is
-	last    error     // why there is no connection
+	hurry   chan struct{} // closed by Client.Redial; nil while nobody waits
+	attempt int           // since the client was connected
+	good    time.Time     // when what is connected was; zero where nothing is
+	last    error         // why there is no connection
 }
 
 // init gives each pause its bound. A pause is uniform between zero and that ("full
@@ -133,12 +134,15 @@ func (r *Redialer) pause(ctx context.Context) error {
 	if r.waits {
 		left = time.Until(r.due)
 	}
+	hurry := make(chan struct{})
+	r.hurry = hurry
 	r.mu.Unlock()
 	if left > 0 {
 		timer := time.NewTimer(left)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
+		case <-hurry:
 		case <-ctx.Done():
 		case <-r.c.ctx.Done():
 		}
@@ -146,11 +150,22 @@ func (r *Redialer) pause(ctx context.Context) error {
 	return r.over(ctx)
 }
 
+// now ends the pause that somebody waits for.
+func (r *Redialer) now() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hurry != nil {
+		r.due = time.Now()
+		close(r.hurry)
+		r.hurry = nil
+	}
+}
+
 // begin counts an attempt.
 func (r *Redialer) begin() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dialled, r.waits = true, false
+	r.dialled, r.waits, r.hurry = true, false, nil
 	r.attempt++
 	return r.attempt
 }

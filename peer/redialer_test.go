@@ -347,3 +347,38 @@ func TestRedialContext(t *testing.T) {
 		}
 	})
 }
+
+// Redial ends a pause, and nothing else.
+func TestRedialNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &exchange{t: t, opts: methods{"m": answers(1)}.options(), hold: func(_ context.Context, n int) error {
+			if n == 1 {
+				return errRefused
+			}
+			return nil
+		}}
+		c := x.client(peer.ClientOptions{FirstWait: 1000 * time.Hour, MaxWait: 1000 * time.Hour})
+		synctest.Wait()
+		began := time.Now()
+		c.Redial()
+		c.Redial()
+		if err := c.Call(t.Context(), "m", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+		c.Redial() // while there is no pause
+		_ = x.last().Close()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(x.dialled()); n != 2 {
+			t.Errorf("%d dials", n)
+		}
+		c.Redial()
+		synctest.Wait()
+		if n := len(x.dialled()); n != 3 {
+			t.Errorf("%d dials after Redial", n)
+		}
+	})
+}

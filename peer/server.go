@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 
@@ -134,7 +133,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-empty:
 		return err
 	case <-ctx.Done():
-		return errors.Join(err, contextError(ctx))
+		return or(err, contextError(ctx))
 	}
 }
 

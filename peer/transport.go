@@ -58,6 +58,9 @@ type acknowledger interface {
 	// other end has said to have. It is called after the end, too.
 	Acknowledged() uint64
 
+	// Ready waits until there is a way for Write. The error is why there will be none.
+	Ready(ctx context.Context) error
+
 	// Flush waits until that is all of them, until ctx ends, or until there is no
 	// hope.
 	Flush(ctx context.Context) error

@@ -19,8 +19,12 @@ func (c *Conn) writeInline(m *outgoingMessage) bool {
 		if took {
 			c.number(m)
 		}
-		if !took || !flushed {
-			m.taken = took
+		if !took {
+			m.stay()
+			return false
+		}
+		if !flushed {
+			m.taken = true
 			return false
 		}
 	}
@@ -89,11 +93,22 @@ func (c *Conn) write() {
 			continue
 		}
 		yielded = false
+		if c.acks != nil { // what waits for a way has not left: it can still be given up
+			o.mu.Unlock()
+			if err := c.acks.Ready(c.ctx); err != nil {
+				c.end(err)
+				return
+			}
+			o.mu.Lock()
+		}
 		queue, cancels := o.queue, o.cancels
 		o.queue, o.cancels = o.spare[:0], nil
 		o.mu.Unlock()
 		if err := c.writeAll(queue, cancels); err != nil {
-			c.end(&writeError{err})
+			if c.acks == nil { // otherwise it is the end of more than a Write
+				err = &writeError{err}
+			}
+			c.end(err)
 			return
 		}
 		var room, kept int64

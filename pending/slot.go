@@ -123,6 +123,12 @@ func (s *Slot[R]) Leave() bool {
 	return s.state.CompareAndSwap(uint32(NotSent), uint32(MaybeSent))
 }
 
+// Stay takes Leave back, where the transport was asked and has taken nothing. It is for the
+// goroutine of the caller alone, before it waits.
+func (s *Slot[R]) Stay() {
+	s.state.CompareAndSwap(uint32(MaybeSent), uint32(NotSent))
+}
+
 // Left is called when the transport has taken the bytes. It changes nothing for
 // a call whose bytes did not leave.
 func (s *Slot[R]) Left() {

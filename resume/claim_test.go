@@ -157,11 +157,13 @@ func TestNewerWins(t *testing.T) {
 		second := w.raw()
 		second.Send("resume " + id + " 1 0")
 		second.Want("resumed 1")
+		synctest.Wait()
 		closed(t, first, 4101)
 
 		third := w.raw()
 		third.Send("resume " + id + " 2 0")
 		third.Want("resumed 1")
+		synctest.Wait()
 		closed(t, second, 4101)
 
 		again := w.raw()

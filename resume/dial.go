@@ -21,6 +21,7 @@ func Client(opts *peer.ClientOptions, o *Options) *peer.ClientOptions {
 	if opts != nil {
 		c = *opts
 	}
+	p.Logger = or(p.Logger, c.Logger)
 	c.WebSocket.Subprotocols = offer(c.WebSocket.Subprotocols)
 	c.Session = func(ctx context.Context, d *peer.Redialer) (peer.Transport, error) {
 		return open(ctx, p, d)
@@ -69,7 +70,7 @@ func open(ctx context.Context, o *Options, d redialer) (peer.Transport, error) {
 		return nil, fmt.Errorf("resume: no session: %w", err)
 	}
 	if id == "" {
-		o.Logger.Info("resume: the other end has no session for this one, the connection is plain")
+		o.logger().Warn("resume: the other end has no session for this one, the connection is plain")
 		return t, nil
 	}
 	s := newSession(o, id, &dialler{redialer: d, park: park})

@@ -27,7 +27,7 @@ const (
 )
 
 var reasonNames = [reasons]string{
-	"the other end does not know it", "nobody took it up in time", "too many were without a socket",
+	"the other end does not know it", "it was longer without a socket than it is kept", "too many were without a socket",
 	"somebody else has taken it up", "the counts of both ends do not fit",
 	"this end shut down while it had no socket", "the other end broke the protocol",
 }
@@ -141,9 +141,9 @@ func ending(err error, draining bool) error {
 	case codeEnded:
 		return original(closed)
 	case codeReplaced:
-		return &GapError{Reason: Replaced, Err: closed}
+		return &GapError{Reason: Replaced}
 	case codeLost:
-		return &GapError{Reason: Unknown, Err: closed}
+		return &GapError{Reason: Unknown}
 	case 1001:
 		if draining {
 			return err

@@ -19,7 +19,7 @@ type Options struct {
 	Handshake time.Duration
 
 	// Logger gets when sessions lose their sockets, and go on; that one is lost is the
-	// connection's to log. Ids are never logged. nil logs nothing.
+	// connection's to log. Ids are never logged. nil is that of the connections' options.
 	Logger *slog.Logger
 
 	// Anonymous, of the accepting end, has sessions for those without a principal, too.
@@ -93,12 +93,12 @@ func (o *Options) prepare() *Options {
 	p.ParkedBytes = or(p.ParkedBytes, 64<<20)
 	p.PrincipalParked = or(p.PrincipalParked, 16)
 	p.PrincipalBytes = or(p.PrincipalBytes, 16<<20)
-	if p.Logger == nil {
-		p.Logger = slog.New(slog.DiscardHandler)
-	}
 	p.pool = &sync.Pool{}
 	return &p
 }
+
+// logger is Logger, or one that discards.
+func (o *Options) logger() *slog.Logger { return or(o.Logger, slog.New(slog.DiscardHandler)) }
 
 func or[T comparable](value, fallback T) T {
 	var zero T

@@ -171,13 +171,13 @@ func (s *session) spawn(f func()) {
 
 // log writes a line from beside, since a logger may block, or log over this very session.
 func (s *session) log(level slog.Level, msg string, attrs ...slog.Attr) {
-	if !s.opts.Logger.Enabled(context.Background(), level) {
+	if !s.opts.logger().Enabled(context.Background(), level) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over == nil {
-		s.spawn(func() { s.opts.Logger.LogAttrs(context.Background(), level, msg, attrs...) })
+		s.spawn(func() { s.opts.logger().LogAttrs(context.Background(), level, msg, attrs...) })
 	}
 }
 

@@ -146,7 +146,7 @@ func TestSentIsAcknowledged(t *testing.T) {
 		for _, want := range []struct {
 			done  <-chan error
 			state pending.State
-		}{{sent, pending.Sent}, {maybe, pending.MaybeSent}, {blocked, pending.MaybeSent}, {not, pending.NotSent}} {
+		}{{sent, pending.Sent}, {maybe, pending.MaybeSent}, {blocked, pending.NotSent}, {not, pending.NotSent}} {
 			err := <-want.done
 			var failed *peer.CallError
 			var gap *resume.GapError

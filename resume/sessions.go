@@ -52,12 +52,13 @@ func NewSessions(o *Options) *Sessions {
 
 // Server returns a copy of opts, which may be nil, with which a peer.Server, or peer.Accept,
 // has sessions with ends that ask for them, and plain connections with all others. What
-// opts.Transport wraps is below a session.
+// opts.Transport wraps is below a session. It is called before anything is served.
 func (a *Sessions) Server(opts *peer.Options) *peer.Options {
 	var p peer.Options
 	if opts != nil {
 		p = *opts
 	}
+	a.opts.Logger = or(a.opts.Logger, p.Logger)
 	below := p.Transport
 	p.WebSocket.Subprotocols = offer(p.WebSocket.Subprotocols)
 	p.Transport = func(r *http.Request, t peer.Transport) (peer.Transport, error) {
@@ -99,7 +100,7 @@ func (a *Sessions) Accept(ctx context.Context, t peer.Transport) (peer.Transport
 	principal := peer.PrincipalFrom(ctx)
 	if string(text) == wordOpen {
 		if principal == "" && !a.opts.Anonymous {
-			a.opts.Logger.Info("resume: no session without a principal: see peer.WithPrincipal and Options.Anonymous")
+			a.opts.logger().Warn("resume: no session without a principal: see peer.WithPrincipal and Options.Anonymous")
 			return t, l.Write(ctx, line(wordPlain))
 		}
 		return a.open(ctx, l, principal)
@@ -166,7 +167,7 @@ func (a *Sessions) resume(l *link, principal, id string, attempt, theirs uint64)
 		a.mu.Lock()
 		a.stats.Refused++
 		a.mu.Unlock()
-		a.opts.Logger.Info("resume: handshake refused", slog.Any("error", why))
+		a.opts.logger().Info("resume: handshake refused", slog.Any("error", why))
 		_ = l.Close(why)
 		l.gone() // an upgrade is under way as long as its socket is there
 	}

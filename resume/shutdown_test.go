@@ -67,3 +67,27 @@ func TestShutdownGoingAway(t *testing.T) {
 		}
 	})
 }
+
+// A client that is offline, and has nothing on its way, shuts down at once.
+func TestShutdownOffline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reg peer.Registry
+		add.Handle(&reg, sum)
+		w := newWorld(t, nil, &peer.Options{Handler: &reg})
+		c := w.client(nil, nil)
+		defer w.end(c)
+		if _, err := add.Call(t.Context(), c, []int{1}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.setDown(true)
+		w.cut()
+		time.Sleep(time.Second)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := c.Shutdown(ctx); err != nil || time.Since(began) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}

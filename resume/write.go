@@ -70,6 +70,18 @@ func (s *session) hold(ctx context.Context, msgs [][]byte) (l *link, n int, ack 
 	return s.link, n, ack, nil
 }
 
+// Ready waits for a way to the other end.
+func (s *session) Ready(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.ready() && s.over == nil {
+		if err := s.wait(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return s.over
+}
+
 // ready reports whether somebody may begin to write. s.mu is held.
 func (s *session) ready() bool { return s.live && !s.writing && s.over == nil }
 

@@ -69,7 +69,7 @@ func TestStreamAgain(t *testing.T) {
 	}
 }
 
-// After an item no attempt is another's: the loop ends with how the connection did.
+// After an item no attempt is another's: the loop ends with how the connection did, at once.
 func TestStreamNotAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reg peer.Registry
@@ -83,7 +83,11 @@ func TestStreamNotAgain(t *testing.T) {
 		c, lose := reconnecting(t, &peer.Options{Handler: &reg}, false)
 		s := run.Call(t.Context(), c, ask{}, stream.Calling(peer.Idempotent()))
 		time.AfterFunc(time.Second, lose)
+		began := time.Now()
 		items, err := collect(s)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
 		var closed *peer.CloseError
 		if !slices.Equal(items, upTo(1)) || !errors.As(err, &closed) || calls != 1 {
 			t.Errorf("%v, %v after %d calls; want one item, the end of the connection, and one call", items, err, calls)

@@ -196,10 +196,12 @@ func (f *Feeding[Item, Out]) ask(x *peer.Extension) error {
 		limits: true, wake: make(chan struct{}, 1), wanted: f.wanted,
 	}
 	f.sender = s
-	x.OnEnd(func() {
-		if s.unwanted() { // and so nothing was sent
+	x.OnEnd(func() bool {
+		again := s.unwanted() // and so nothing was sent
+		if again {
 			f.asked.Store(false)
 		}
+		return again
 	})
 	x.Meta(feedName, object("token", f.token))
 	return x.Control(wantMethod, "token", id, s.credit)

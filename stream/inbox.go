@@ -81,11 +81,12 @@ func (b *inbox) bind(c *peer.Conn, token []byte) (attempt int) {
 	return b.attempt
 }
 
-// unbind says that the attempt is over.
-func (b *inbox) unbind() {
+// unbind says that the attempt is over, and reports whether there may be another.
+func (b *inbox) unbind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asks = false
+	return !b.got
 }
 
 // add puts one item of an attempt in, which is 0 where nothing was bound. The reader calls it.

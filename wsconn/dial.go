@@ -53,6 +53,9 @@ func Dial(ctx context.Context, rawURL string, opts *Options) (*Conn, *http.Respo
 	hook := &dialHook{ctx: ctx, base: c.opts.HTTPClient.Transport}
 	client := *c.opts.HTTPClient
 	client.Transport = hook
+	if client.CheckRedirect == nil { // the library sets one, and with it drops the bound of net/http
+		client.CheckRedirect = checkRedirect
+	}
 	ws, resp, err := websocket.Dial(ctx, rawURL, &websocket.DialOptions{
 		HTTPClient:      &client,
 		HTTPHeader:      c.opts.Header,
@@ -83,6 +86,14 @@ func Dial(ctx context.Context, rawURL string, opts *Options) (*Conn, *http.Respo
 func CheckURL(rawURL string) error {
 	if err := checkURL(rawURL); err != nil {
 		return &DialError{URL: redact(rawURL), Err: err}
+	}
+	return nil
+}
+
+// checkRedirect is what net/http does where nobody says otherwise.
+func checkRedirect(_ *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("stopped after 10 redirects")
 	}
 	return nil
 }
