@@ -40,6 +40,9 @@ func (c *Conn) shutdown(ctx context.Context, cause error) error {
 	case <-drained:
 		if c.acks != nil { // written is not arrived
 			c.guard("Transport.Flush", func() { lost = c.acks.Flush(ctx) })
+			if orderly(lost) { // the other end has ended it meanwhile
+				lost = nil
+			}
 		}
 		if ctx.Err() != nil {
 			c.end(cause)

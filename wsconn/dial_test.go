@@ -90,6 +90,23 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
+// A handshake that is redirected in a circle, as by the page of a network that wants a
+// login, comes to an end.
+func TestDialRedirects(t *testing.T) {
+	n := 0
+	tripper := tripFunc(func(r *http.Request) (*http.Response, error) {
+		n++
+		resp := answer(302, "")
+		resp.Header = http.Header{"Location": {"/login"}}
+		resp.Request = r
+		return resp, nil
+	})
+	_, _, err := wsconn.Dial(t.Context(), "ws://example.com/", &wsconn.Options{HTTPClient: &http.Client{Transport: tripper}})
+	if err == nil || n != 10 || !strings.Contains(err.Error(), "10 redirects") {
+		t.Errorf("after %d requests: %v", n, err)
+	}
+}
+
 func TestDialForeignSubprotocol(t *testing.T) {
 	for _, test := range []struct {
 		name   string
