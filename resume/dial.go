@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/duetrpc/duet/peer"
@@ -44,7 +43,7 @@ func offer(names []string) []string {
 type dialler struct {
 	redialer redialer
 	park     time.Duration // how long the other end keeps the session without a socket
-	turn     sync.Mutex    // of who dials: until it is told how that went
+	turn     chan struct{} // has room for who dials, until it is told how that went
 	attempt  uint64        // of the last handshake; of who dials
 }
 
@@ -73,7 +72,7 @@ func open(ctx context.Context, o *Options, d redialer) (peer.Transport, error) {
 		o.logger().Warn("resume: the other end has no session for this one, the connection is plain")
 		return t, nil
 	}
-	s := newSession(o, id, &dialler{redialer: d, park: park})
+	s := newSession(o, id, &dialler{redialer: d, park: park, turn: make(chan struct{}, 1)})
 	s.link, s.live = l, true
 	// The other end keeps for long only what it knows to have begun at this end, too. It
 	// is told from beside, when somebody reads.
@@ -115,8 +114,8 @@ func (d *dialler) lost(s *session, why error) {
 
 // redial takes the session up over another socket, or ends it.
 func (d *dialler) redial(s *session, why error) {
-	d.turn.Lock()
-	defer d.turn.Unlock()
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, d.park, &GapError{Reason: Expired, Err: why})
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duetrpc/duet/peer"
 	"github.com/duetrpc/duet/wsconn"
 )
 
@@ -29,7 +30,7 @@ const (
 var reasonNames = [reasons]string{
 	"the other end does not know it", "it was longer without a socket than it is kept", "too many were without a socket",
 	"somebody else has taken it up", "the counts of both ends do not fit",
-	"this end shut down while it had no socket", "the other end broke the protocol",
+	"an end shut down while it had no socket", "the other end broke the protocol",
 }
 
 // String returns the reason in words.
@@ -56,13 +57,12 @@ func (e *GapError) Error() string {
 	return text
 }
 
-// Is says that a GapError is none of the errors that mean an orderly end, whatever its Err is.
-func (e *GapError) Is(target error) bool { return false }
-
 // Unwrap returns Err, unless that would make a gap look like an orderly end.
 func (e *GapError) Unwrap() error {
-	if errors.Is(e.Err, io.EOF) {
-		return nil
+	for _, orderly := range []error{io.EOF, peer.ErrClosed, peer.ErrShutdown} {
+		if errors.Is(e.Err, orderly) {
+			return nil
+		}
 	}
 	return e.Err
 }
@@ -146,7 +146,7 @@ func ending(err error, draining bool) error {
 		return &GapError{Reason: Unknown}
 	case 1001:
 		if draining {
-			return err
+			return &GapError{Reason: Stopped, Err: err}
 		}
 	}
 	if goesOn(closed.Code) {
