@@ -94,7 +94,10 @@ func (w *world) accept(s *socket, principal string) {
 		w.serve(s)
 		return
 	}
-	t, err := w.sessions.Accept(peer.WithPrincipal(context.Background(), principal), s)
+	w.mu.Lock()
+	sessions := w.sessions
+	w.mu.Unlock()
+	t, err := sessions.Accept(peer.WithPrincipal(context.Background(), principal), s)
 	switch {
 	case err != nil:
 		_ = s.Close(err)
@@ -155,6 +158,14 @@ func (w *world) setDown(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = down
+}
+
+// restart has the accepting end forget everything, and cuts the newest socket.
+func (w *world) restart() {
+	w.mu.Lock()
+	w.sessions = resume.NewSessions(nil)
+	w.mu.Unlock()
+	w.cut()
 }
 
 // conn is the newest connection of the accepting end.
