@@ -75,6 +75,10 @@ func (r *Redialer) Resumed() {
 	r.c.teller.state(ClientState{Phase: Resumed})
 }
 
+// Failed tells that what Dial returned last came to nothing, in a handshake of the session:
+// then that was a failed attempt. It reports whether there are to be others.
+func (r *Redialer) Failed(err error) (more bool) { return r.failed(err) }
+
 // over is why nothing is dialled any more, or nil.
 func (r *Redialer) over(ctx context.Context) error {
 	switch {

@@ -50,6 +50,7 @@ type dialler struct {
 // redialer makes sockets: a *peer.Redialer.
 type redialer interface {
 	Dial(ctx context.Context, lost error) (peer.Transport, error)
+	Failed(err error) (more bool)
 	Resumed()
 }
 
@@ -142,7 +143,10 @@ func (d *dialler) redial(s *session, why error) {
 			s.end(gap)
 			return
 		}
-		why = err
+		if !d.redialer.Failed(err) {
+			return
+		}
+		why = nil // it was no socket of the session
 	}
 }
 

@@ -159,3 +159,55 @@ func TestIDsNotLogged(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// refusing is a socket that speaks the protocol, as far as the handshake of HTTP goes.
+type refusing struct{ peer.Transport }
+
+func (r refusing) Subprotocol() string { return resume.Subprotocol }
+
+// A handshake that fails is a failed attempt: GiveUp is asked, and one socket was lost, not many.
+func TestHandshakeFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &resume.Options{Park: time.Minute}, nil)
+		var dials, asked, failed, interrupted, dialling atomic.Int32
+		p := peer.ClientOptions{
+			FirstWait: 10 * time.Millisecond, MaxWait: time.Second,
+			Dial: func(context.Context) (peer.Transport, error) {
+				if dials.Add(1) == 1 {
+					return w.dial("somebody")
+				}
+				a, b := peer.Pipe()
+				go func() { // a proxy that takes sockets, and has nobody behind it
+					_, _ = b.Read(context.Background(), nil)
+					_ = b.Close(errCut)
+				}()
+				return refusing{a}, nil
+			},
+			GiveUp: func(error) bool { asked.Add(1); return false },
+			OnState: func(s peer.ClientState) {
+				switch s.Phase {
+				case peer.DialFailed:
+					failed.Add(1)
+				case peer.Interrupted:
+					interrupted.Add(1)
+				case peer.Dialling:
+					dialling.Add(1)
+				}
+			},
+		}
+		c, err := peer.NewClient("", resume.Client(&p, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.cut()
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := dialling.Load() - 2; asked.Load() < n || failed.Load() < n || interrupted.Load() > 1 {
+			t.Errorf("%d attempts failed: GiveUp was asked of %d, and %d sockets are said to be lost; one was", n, asked.Load(), interrupted.Load())
+		}
+		w.end(c)
+	})
+}

@@ -112,6 +112,9 @@ func (m *model) Dial(ctx context.Context, _ error) (peer.Transport, error) {
 	return a, nil
 }
 
+// Failed implements redialer.
+func (m *model) Failed(error) bool { return true }
+
 // Resumed implements redialer.
 func (m *model) Resumed() { m.add(&m.tally.Resumed, 1) }
 
