@@ -111,7 +111,7 @@ func (r *Redialer) try(ctx context.Context) (t Transport, err error) {
 // failed notes that an attempt came to nothing, and reports whether there are to be
 // others.
 func (r *Redialer) failed(err error) bool {
-	more := !r.c.givesUp(err)
+	more := local(err) || !r.c.givesUp(err) // it is not asked of what this end has done
 	r.mu.Lock()
 	attempt := r.attempt
 	r.mu.Unlock()
