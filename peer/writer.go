@@ -16,13 +16,11 @@ func (c *Conn) writeInline(m *outgoingMessage) bool {
 	n := len(m.buf.b)
 	if m.leaving = m.leave(); m.leaving {
 		took, flushed := c.tryOnce(m.buf.b)
-		if took {
-			c.number(m)
-		}
 		if !took {
 			m.stay()
 			return false
 		}
+		c.number(m)
 		if !flushed {
 			m.taken = true
 			return false
