@@ -21,12 +21,8 @@ func TestShutdownFlushes(t *testing.T) {
 		var reg peer.Registry
 		reg.HandleNotification("n", peer.HandlerFunc(func(context.Context, *peer.Request) (any, error) { got.Add(1); return nil, nil }))
 		w := newWorld(t, nil, &peer.Options{Handler: &reg})
-		c := w.client(nil, nil)
+		c, _ := w.connected()
 		defer w.end(c)
-		if _, err := c.Conn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
 		w.socket().deafen()
 		for range 10 {
 			if err := c.Notify(t.Context(), "n", nil); err != nil {
@@ -53,12 +49,8 @@ func TestShutdownFlushes(t *testing.T) {
 func TestShutdownEndsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, nil)
-		c := w.client(nil, nil)
+		c, _ := w.connected()
 		defer w.end(c)
-		if _, err := c.Conn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
 		w.setDown(true)
 		w.cut()
 		synctest.Wait()
@@ -76,12 +68,8 @@ func TestShutdownEndsParked(t *testing.T) {
 func TestLostWhileGoingAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, nil)
-		c := w.client(nil, nil)
+		c, _ := w.connected()
 		defer w.end(c)
-		if _, err := c.Conn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
 		w.transport().(interface{ GoingAway() }).GoingAway()
 		synctest.Wait()
 		conn := w.conn()
@@ -102,12 +90,8 @@ func TestLostWhileGoingAway(t *testing.T) {
 func TestGoingAwayWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, nil)
-		c := w.client(nil, nil)
+		c, _ := w.connected()
 		defer w.end(c)
-		if _, err := c.Conn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
 		w.socket().deafen()
 		_ = c.Notify(t.Context(), "n", nil)
 		time.AfterFunc(time.Second, func() { _ = w.far().Close(wsconn.ErrGoingAway) })
@@ -135,12 +119,8 @@ func TestCloseCodes(t *testing.T) {
 			t.Run(fmt.Sprintf("%d accepting=%v", test.code, accepting), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, nil, nil)
-					c := w.client(nil, nil)
+					c, _ := w.connected()
 					defer w.end(c)
-					if _, err := c.Conn(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(time.Second)
 					first := w.conn()
 					socket := w.socket()
 					if accepting {
@@ -178,13 +158,8 @@ func TestEndsAtBothEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil, nil)
-				c := w.client(nil, nil)
+				c, conn := w.connected()
 				defer w.end(c)
-				conn, err := c.Conn(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Second)
 				there := w.conn()
 				_ = w.transport().Close(test.cause)
 				<-conn.Done()

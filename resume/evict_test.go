@@ -101,12 +101,8 @@ func TestEvictsLargest(t *testing.T) {
 func TestEvictsByBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &resume.Options{PrincipalBytes: 1000}, nil)
-		c := w.client(nil, nil)
+		c, _ := w.connected()
 		defer w.end(c)
-		if _, err := c.Conn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
 		w.setDown(true)
 		conn := w.conn()
 		w.socket().deafen()

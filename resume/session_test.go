@@ -206,13 +206,8 @@ func TestBufferFull(t *testing.T) {
 func TestIdleGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, nil)
-		c := w.client(nil, nil)
+		c, conn := w.connected()
 		defer w.end(c)
-		conn, err := c.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
 		w.setDown(true)
 		w.cut()
 		time.Sleep(time.Minute)

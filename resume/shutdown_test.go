@@ -19,13 +19,8 @@ func TestShutdownTells(t *testing.T) {
 	for range runs {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, &resume.Options{Park: time.Second}, nil)
-			c := w.client(nil, nil)
+			c, conn := w.connected()
 			defer w.end(c)
-			conn, err := c.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
 			w.socket().deafen()
 			if err := conn.Notify(t.Context(), "n", nil); err != nil {
 				t.Fatal(err)
@@ -49,12 +44,8 @@ func TestShutdownGoingAway(t *testing.T) {
 		var reg peer.Registry
 		reg.HandleNotification("n", peer.HandlerFunc(func(context.Context, *peer.Request) (any, error) { got.Add(1); return nil, nil }))
 		w := newWorld(t, nil, &peer.Options{Handler: &reg})
-		c := w.client(nil, nil)
+		c, _ := w.connected()
 		defer w.end(c)
-		if _, err := c.Conn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
 		w.socket().deafen()
 		for range 10 {
 			_ = c.Notify(t.Context(), "n", nil)

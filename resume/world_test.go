@@ -200,6 +200,18 @@ func (w *world) client(opts *peer.ClientOptions, o *resume.Options) *peer.Client
 	return c
 }
 
+// connected is a client and its connection, a second after that was made.
+func (w *world) connected() (*peer.Client, *peer.Conn) {
+	w.t.Helper()
+	c := w.client(nil, nil)
+	conn, err := c.Conn(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	return c, conn
+}
+
 // end closes everything, and waits for it.
 func (w *world) end(c *peer.Client) {
 	_ = c.Close()
