@@ -33,10 +33,10 @@ func TestNoConnectionNoSession(t *testing.T) {
 	}}}, nil)
 	u.Server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	c := u.client(t, "somebody", &knife{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	_, _ = add.Call(ctx, c, []int{1, 2}) // may be maybe sent
-	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	got, err := add.Call(ctx, c, []int{1, 2})
 	if err != nil || got != 3 {
@@ -142,20 +142,20 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// Shutdown, and Close, of a server while an upgrade waits for its handshake.
+// A server that shuts down does not wait for who says nothing, an hour if it may.
 func TestShutdownWhileSilent(t *testing.T) {
-	u := serveUsers(t, peer.Options{}, nil)
+	u := serveUsers(t, peer.Options{}, &resume.Options{Handshake: time.Hour})
 	c, _, err := websocket.Dial(t.Context(), u.URL, &websocket.DialOptions{
 		Subprotocols: []string{resume.Subprotocol}, HTTPHeader: http.Header{"User": {"x"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.CloseNow()
-	began := time.Now()
-	_ = u.server.Shutdown(t.Context())
-	t.Logf("Shutdown took %v for a socket that says nothing", time.Since(began))
-	if time.Since(began) > 6*time.Second {
-		t.Errorf("Shutdown took %v for a socket that says nothing", time.Since(began))
+	go func() { _, _, _ = c.Read(context.Background()) }() // it closes when it is told
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := u.server.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestSilentOnes(t *testing.T) {
 	u := serveUsers(t, peer.Options{Handler: &reg, Limits: peer.Limits{Connections: 1}}, nil)
 	var k knife
 	c := u.client(t, "honest", &k)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if _, err := add.Call(ctx, c, []int{1, 2}); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func TestServer(t *testing.T) {
 	const who = peer.Method[struct{}, string]("who")
 	who.Handle(&reg, func(ctx context.Context, _ struct{}) (string, error) { return peer.PrincipalFrom(ctx), nil })
 	u := serveUsers(t, peer.Options{Handler: &reg, Limits: peer.Limits{Connections: 2}}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var knives [2]knife
 	var clients [2]*peer.Client
