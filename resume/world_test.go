@@ -170,9 +170,12 @@ func (w *world) restart() {
 
 // conn is the newest connection of the accepting end.
 func (w *world) conn() *peer.Conn {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.conns[len(w.conns)-1]
+	for {
+		if all := w.allConns(); len(all) > 0 {
+			return all[len(all)-1]
+		}
+		time.Sleep(time.Millisecond) // it has been opened, and is about to be here
+	}
 }
 
 func (w *world) count() (sockets, conns int) {
