@@ -140,7 +140,7 @@ func TestHandshakeCut(t *testing.T) {
 	conn, _ := c.Conn(ctx)
 	read, written := k.used()
 	read, written = max(read, 300), max(written, 300) // where the first socket was lost, too
-	for at := 1; at <= read+40; at++ { // and some of what follows
+	for at := 1; at <= read+40; at++ {                // and some of what follows
 		k.cut(at, 0)
 		call(c, "the reading of a session that goes on", at)
 	}
