@@ -22,7 +22,7 @@ const (
 	Evicted                // too many sessions, or bytes, were without a socket
 	Replaced               // somebody else has taken it up
 	Mismatch               // the counts of both ends do not fit
-	Stopped                // the accepting end shut down while it had no socket
+	Stopped                // an end shut down while it had no socket
 	Broken                 // the other end did not keep to the protocol
 	reasons
 )

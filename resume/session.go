@@ -239,10 +239,8 @@ func (s *session) fail(l *link, why error) {
 // end ends the session for a reason of its own. The first one counts.
 func (s *session) end(why error) { s.finish(why, false) }
 
-// expire ends the session unless it has a socket, which it reports.
-func (s *session) expire(why Reason) bool {
-	return s.finish(&GapError{Reason: why}, true)
-}
+// expire ends the session unless it has a socket.
+func (s *session) expire(why Reason) { s.finish(&GapError{Reason: why}, true) }
 
 // Close ends the session, at both ends where there is a socket.
 func (s *session) Close(cause error) error {
